@@ -1,6 +1,6 @@
 """The compiled core: scenarios in, tables out. Use the package ``weir`` instead."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from os import PathLike
 from pathlib import Path
 from random import Random
@@ -16,10 +16,12 @@ __all__ = [
     "CcContext",
     "CongestionEvent",
     "ControllerError",
+    "DatagramLoad",
     "HostLink",
     "HostPart",
     "PacketScript",
     "PathEvent",
+    "PathSocket",
     "RunControl",
     "RunResult",
     "Scenario",
@@ -298,6 +300,31 @@ class HostPart:
         ``RuntimeError`` if the system refuses a socket.
         """
 
+    @staticmethod
+    def over(
+        path: PathSocket,
+        scenario: Scenario,
+        seed: int,
+        sends: Set[int],
+    ) -> HostPart:
+        """The ends of flows of our own transport on one side of a path, which takes its socket.
+
+        Of the flows in ``sends`` it has the sending ends, of all others the receiving ones.
+        Raises ``ScenarioError`` if a flow is not one of our transport, or its segments do not fit
+        the path.
+        """
+
+    def limits(self) -> list[tuple[int, str | None, float | None, float | None, int | None]]:
+        """Return what limited the flows of a path that were sent here, after the run.
+
+        By the rules of ``weir read``: index of the flow, limit, capacity in Mbit/s, rate of a
+        policer in Mbit/s, and its burst in bytes. The second time there are none.
+        """
+
+    @property
+    def moved(self) -> int:
+        """Number of bytes that flows of our own transport have sent or received so far."""
+
     def sources(self) -> dict[int, str]:
         """Return the address and port that each flow comes from."""
 
@@ -316,6 +343,52 @@ def merge_hosts(scenario: Scenario, seed: int, hosts: Sequence[tuple[str, int, s
 
     Raises ``ScenarioError`` if a record is damaged, ``RuntimeError`` if it does not fit.
     """
+
+@final
+class PathSocket:
+    """A UDP socket that takes datagrams from one address only."""
+
+    def __new__(cls, remote: str, local: str | None = None) -> PathSocket:
+        """Open a socket to ``remote``, at ``local`` or at a free port.
+
+        Raises ``OSError`` if the address cannot be had.
+        """
+
+    @property
+    def remote(self) -> str:
+        """The address of the other end."""
+
+    def introduce(self, datagram: bytes, wait_s: float) -> bool:
+        """Send a datagram until the other end returns one with the same first 21 bytes.
+
+        Return whether it did within ``wait_s``. Raises ``OSError`` if the system refuses it.
+        """
+
+@final
+class DatagramLoad:
+    """One end of a load of datagrams: it receives, and sends if there is a rate."""
+
+    def __new__(
+        cls, path: PathSocket, token: bytes, kind: int, length: int, rate_bps: float | None = None
+    ) -> DatagramLoad:
+        """Start it over a socket, which it takes.
+
+        The rate includes the headers of IPv4 and UDP.
+        """
+
+    @property
+    def sent(self) -> int:
+        """Number of datagrams sent so far."""
+
+    @property
+    def received_bytes(self) -> int:
+        """Bytes of UDP payload received so far."""
+
+    def end_sending(self) -> tuple[int, int] | None:
+        """End the sending; return how many datagrams were sent, and how many refused here."""
+
+    def end_receiving(self) -> dict[str, Any] | None:
+        """End the receiving; return what was received, in ns of the monotonic clock."""
 
 @final
 class PacketScript:

@@ -117,7 +117,7 @@ def _retransmits(cause: str, meaning: str) -> Metric:
 
 def _of_path(name: str, title: str, unit: str, meaning: str, digits: int = 2) -> Metric:
     """What only `weir test` measures, one number per run."""
-    better: Literal["more", "less"] = "more" if unit == "RPM" else "less"
+    better: Literal["more", "less"] = "more" if unit in ("RPM", "Mbit/s") else "less"
     scale = 100.0 if unit == "%" else 1.0
     value = pl.col(name).first()
     return Metric(name, title, unit, meaning, better, "runs", value, digits=digits, scale=scale)
@@ -414,6 +414,12 @@ METRICS: tuple[Metric, ...] = (
     ),
     _of_path("jitter_ms", "jitter", "ms", "jitter of datagrams at a rate (RFC 3550 §6.4.1)"),
     _of_path("probe_loss_ratio", "probes lost", "%", "loaded probes without an answer", digits=3),
+    _of_path(
+        "policer_mbps",
+        "policer",
+        "Mbit/s",
+        "rate of a policer that dropped packets of our transport in `weir test`, as data per time",
+    ),
 )
 
 BY_NAME = {metric.name: metric for metric in METRICS}

@@ -43,7 +43,7 @@ TABLES = (
     "events",
 )
 
-OPTIONAL = ("probes",)
+OPTIONAL = ("probes", "marks", "limits")
 """Tables that only results of `weir test` have."""
 
 INTERNAL = "cc."

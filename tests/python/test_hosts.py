@@ -82,7 +82,7 @@ def local_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-# The file of hosts
+# The list of hosts
 
 
 @pytest.mark.parametrize(

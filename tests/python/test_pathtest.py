@@ -24,15 +24,18 @@ from conftest import Invoke
 from test_schemas import check, printed
 
 import weir
-from weir import netns
-from weir.errors import InputError, WeirError
+from weir import _native, netns
+from weir.errors import InputError, StoppedError, WeirError
 from weir.modelling import inputs
 from weir.pathtest import channel, wire
+from weir.pathtest import marks as marks_of
 from weir.pathtest.channel import Channel, ChannelError, Lines
-from weir.pathtest.client import Client, Order, Record
-from weir.pathtest.datagrams import DatagramReceiver
+from weir.pathtest.client import Client
 from weir.pathtest.load import CHUNK, Receiver
+from weir.pathtest.marks import MARKS, MarkCount, counted, verdict
+from weir.pathtest.own import OwnSpec
 from weir.pathtest.probes import Clocks, Probe
+from weir.pathtest.record import Order, Record
 from weir.pathtest.responsiveness import in_words, round_trips_per_minute, trimmed_mean
 from weir.pathtest.server import Server, split
 from weir.pathtest.session import Limits
@@ -49,8 +52,8 @@ QUICK = (
 
 @pytest.fixture(autouse=True)
 def _short_phases(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weir.pathtest.client.IDLE_S", 0.4)
-    monkeypatch.setattr("weir.pathtest.client.AFTER_S", 0.1)
+    monkeypatch.setattr("weir.pathtest.measuring.IDLE_S", 0.4)
+    monkeypatch.setattr("weir.pathtest.measuring.AFTER_S", 0.1)
 
 
 @contextmanager
@@ -76,18 +79,6 @@ def key_file(folder: Path, key: bytes) -> Path:
 
 
 # What is computed
-
-
-def test_the_jitter_is_that_of_rfc_3550() -> None:
-    sink = DatagramReceiver()
-    transits = [1_000_000, 3_000_000, 2_000_000]
-    for number, transit in enumerate(transits):
-        sent = number * 20_000_000
-        sink.take(Datagram(b"", wire.DATA, number, sent), 100, sent + transit)
-    first = 2_000_000 / 16
-    assert sink.record()["jitter_ns"] == round(first + (1_000_000 - first) / 16)
-    sink.take(Datagram(b"", wire.DATA, 1, 0), 100, 0)
-    assert (sink.received, sink.reordered) == (4, 1)
 
 
 def test_responsiveness_is_the_mean_of_two_kinds_of_connections() -> None:
@@ -293,15 +284,16 @@ def test_random_bytes_get_no_answer_and_do_no_harm() -> None:
 
 def test_a_datagram_is_answered_only_with_the_token_and_from_the_host_of_the_client() -> None:
     with serving() as host, Client(host, None) as client:
-        client._channel.send(do="run", control="reno", up=0, down=0, duration_s=1, udp_bps=None)
-        token = bytes.fromhex(client._channel.receive(1)["token"])
+        token = client.request(Order("reno", "up", 0, 1.0, 0.1), 1440)
         server = ("127.0.0.1", int(host.rpartition(":")[2]))
 
-        def answers(token: bytes, source: str, length: int = wire.PROBE_BYTES) -> bool:
+        def answers(
+            token: bytes, source: str, length: int = wire.PROBE_BYTES, kind: int = wire.PROBE
+        ) -> bool:
             with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
                 udp.bind((source, 0))
                 udp.settimeout(0.2)
-                udp.sendto(Datagram(token, wire.PROBE, 1, 2).bytes(length), server)
+                udp.sendto(Datagram(token, kind, 1, 2).bytes(length), server)
                 try:
                     assert len(udp.recv(4096)) == length
                     return True
@@ -312,6 +304,8 @@ def test_a_datagram_is_answered_only_with_the_token_and_from_the_host_of_the_cli
         assert not answers(token, "127.0.0.2")
         assert not answers(token[::-1], "127.0.0.1")
         assert not answers(token, "127.0.0.1", wire.PROBE_BYTES - 16)
+        assert not answers(token, "127.0.0.1", wire.PROBE_BYTES + 1)
+        assert not answers(token, "127.0.0.1", kind=wire.DATA)
         with socket.create_connection(server) as tcp:
             tcp.sendall(wire.echo_line(token[::-1]))
             assert tcp.recv(10) == b""
@@ -331,9 +325,22 @@ def test_limits_are_enforced(invoke: Invoke) -> None:
             Order("reno", "up", 65, 0.5, 0.1),
             Order("udp", "down", 1, 0.5, 0.1, 9e6),
             Order("nonsense", "down", 1, 0.5, 0.1),
+            Order("", "down", 65, 0.5, 0.1, stack="rack/cubic"),
+            Order("", "down", 1, 0.5, 0.1, stack="rack/nonsense"),
+            Order("", "down", 1, 0.5, 0.1, stack="rack/mine.py:Mine"),
+            Order("", "down", 1, 0.5, 0.1, stack="quinn/cubic"),
+            Order("", "down", 1, 0.5, 0.1, stack="udp"),
         ):
             with pytest.raises(ChannelError, match="the other end says: "):
                 measured(host, order)
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_the_rate_limit_holds_for_our_transport(direction: Any) -> None:
+    order = Order("", direction, 2, 1.0, 0.3, stack="rack/cubic")
+    with serving(limits=Limits(rate_bps=16e6)) as host:
+        rate = tables(measured(host, order))["summary"]["goodput_mbps"][0]
+    assert 8 < rate < 17
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
@@ -413,6 +420,9 @@ def test_what_a_test_prints_and_keeps(invoke: Invoke) -> None:
         (("--warmup", "20s"), "it must be shorter than --duration"),
         (("--udp", "fast"), "--udp: 'fast' is not a rate"),
         (("--udp", "1mbit", "--cc", "reno"), "leave out --udp"),
+        (("--udp", "1mbit", "--stack", "rack/reno"), "leave out --udp"),
+        (("--stack", "rack/nonsense"), "--stack rack/nonsense: unknown controller 'nonsense'"),
+        (("--stack", "rack/mine.py:Mine"), "and no files"),
     ],
 )
 def test_bad_input(options: tuple[str, ...], message: str, invoke: Invoke) -> None:
@@ -431,7 +441,153 @@ def test_where_no_server_is(invoke: Invoke) -> None:
     assert "start weir serve there" in result.output
 
 
+def test_all_loads_have_the_same_tables(invoke: Invoke) -> None:
+    words = ("--duration", "1s", "--direction", "both", "-n", "1", "--no-report", "--quiet")
+    loads = ("--cc", "reno", "--stack", "rack/reno", "--stack", "sack/cubic", "--streams", "2")
+    # Without a limit our flows lose packets in the receive buffer that they share.
+    with serving(limits=Limits(rate_bps=80e6)) as host:
+        document = printed(invoke, "test", "test", host, *words, *loads, "--json")
+    assert [row["stack"] for row in document["rows"]] == ["reno", "rack/reno", "sack/cubic"]
+    results = weir.load("results/test/latest")
+    flows = results.flows
+    assert flows["name"].to_list() == ["up0", "up1", "down0", "down1"] * 3
+    assert flows["goodput_mbps"].min() > 1  # type: ignore[operator]
+    assert flows["sent_segments"].min() > 20  # type: ignore[operator]
+    assert flows["failure"].is_null().all()
+    of_runs = results.samples.group_by("run").len().sort("run")["len"].to_list()
+    assert len(of_runs) == 3
+    assert min(of_runs) > 20
+    limits = results.scan("limits").collect()
+    assert sorted(zip(limits["run"], limits["name"], strict=True)) == [
+        (run, name) for run in (1, 2) for name in ("down0", "down1", "up0", "up1")
+    ]
+    marks = results.scan("marks").collect()
+    assert set(marks["mark"]) == set(map(marks_of.name, MARKS))
+    assert marks["received"].equals(marks["sent"])
+    assert results.runs["ecn_up"].to_list() == ["kept"] * 3
+    assert results.runs["dscp_down"].to_list() == ["kept"] * 3
+
+
+@pytest.mark.parametrize("way", ["up", "down", "both"])
+def test_datagrams_at_a_high_rate_all_arrive(way: Any) -> None:
+    order = Order("udp", way, 1, 1.0, 0.1, udp_bps=200e6)
+    with serving() as host:
+        record = measured(host, order)
+    assert len(record.streams) == (2 if way == "both" else 1)
+    for stream in record.streams:
+        planned = 200e6 / (1228 * 8)
+        assert stream.sent == pytest.approx(planned, rel=0.1)
+        assert stream.received + stream.dropped >= stream.sent - stream.refused
+        assert stream.log[-1][1] == stream.bytes == stream.received * 1200
+
+
+def test_our_flows_need_the_address_of_their_other_end() -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as other:
+        other.bind(("127.0.0.1", 0))
+        path = _native.PathSocket(wire.as_text(other.getsockname()))
+        spec = OwnSpec("rack/cubic", 1440, 1, 1, 0.5)
+        part = _native.HostPart.over(path, spec.scenario(None), 1, {0})
+        with pytest.raises(_native.ScenarioError, match="flow 'down0': the address of its other"):
+            part.run(time.monotonic_ns(), {0: path.remote}, _native.RunControl())
+
+
+def test_a_run_that_a_client_gives_up_is_not_its_last() -> None:
+    with serving() as host, Client(host, None) as client:
+        with pytest.raises(StoppedError):
+            client.run(SHORT, lambda _: None, lambda: True)
+        assert client.run(SHORT, lambda _: None, lambda: False).flows[0].log[-1][1] > 0
+
+
+# Marks
+
+
+def test_marks_are_judged_by_direction() -> None:
+    """ECN is cleared on the way up, EF is lost and AF41 becomes CS1 on the way down."""
+    marked = [MARKS[number % len(MARKS)] for number in range(10 * len(MARKS))]
+    at_server = {mark: {0 if 0 < mark < 4 else mark: 10} for mark in MARKS}
+    seen = {
+        number: (mark, {34 << 2: 8 << 2}.get(mark, mark))
+        for number, mark in enumerate(marked)
+        if mark != 46 << 2
+    }
+    counts = counted(marked, seen, at_server)
+    assert MarkCount("down", 46 << 2, 10, 10, None) in counts
+    found = {
+        (way, ecn): verdict(counts, way, ecn=ecn) for way in ("up", "down") for ecn in (False, True)
+    }
+    assert found == {
+        ("up", True): "cleared",
+        ("up", False): "kept",
+        ("down", True): "kept",
+        ("down", False): "AF41 to CS1, EF lost",
+    }
+    assert verdict(counted([], {}, {}), "up", ecn=True) is None
+    assert [marks_of.name(mark) for mark in (0, 3, 46 << 2, 46 << 2 | 1)] == [
+        "Not-ECT",
+        "CE",
+        "EF",
+        "EF ECT(1)",
+    ]
+
+
+def test_a_path_that_clears_marks_is_found(tmp_path: Path) -> None:
+    """A packet filter in the client's namespace clears ECN and DSCP of what leaves."""
+    lacking = netns.missing()
+    if lacking:
+        pytest.skip(lacking)
+    if shutil.which("nft") is None:
+        pytest.skip("needs nft")
+    rule = "udp dport 9077 ip dscp set cs0 ip ecn set not-ect"
+    rules = f"table ip t {{ chain out {{ type filter hook output priority 0; {rule}; }}; }}"
+    with netns.joined(rate="20mbit", delay="5ms") as link:
+        left, right = link
+        done = left.run(["nft", rules], capture_output=True, text=True)
+        if done.returncode:
+            pytest.skip(f"this kernel has no packet filter: {done.stderr.splitlines()[0]}")
+        row = measured_up(left, right, tmp_path, "--cc", "reno")
+    runs = weir.load(str(tmp_path / "test/latest")).runs
+    assert row["direction"] == "up"
+    assert [runs[column][0] for column in ("ecn_up", "dscp_up")] == ["cleared", "cleared"]
+    assert [runs[column][0] for column in ("ecn_down", "dscp_down")] == ["kept", "kept"]
+
+
 # The proof
+
+
+def measured_up(left: netns.Namespace, right: netns.Namespace, folder: Path, *load: str) -> Any:
+    """A test of 4 s up from left to right; its row."""
+    program = [sys.executable, "-m", "weir.cli"]
+    serve = [*program, "serve", "--no-key", "--listen", f"{right.address}:9077"]
+    with right.start(serve, stderr=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stderr is not None
+            assert "listening" in server.stderr.readline()
+            test = ["test", right.address, "--direction", "up", "-n", "1", "--duration", "4s"]
+            test += [*load, "--out", str(folder), "--json", "--no-report", "-q"]
+            done = left.run([*program, *test], capture_output=True, text=True)
+        finally:
+            server.terminate()
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)["rows"][0]
+
+
+def test_our_transport_finds_a_policer(tmp_path: Path) -> None:
+    lacking = netns.missing()
+    if lacking:
+        pytest.skip(lacking)
+    policer = "policer.rate=10mbit,policer.burst=50kB"
+    with netns.joined(rate="50mbit", delay="20ms", queue="1bdp", up=policer) as link:
+        left, right = link
+        row = measured_up(left, right, tmp_path, "--stack", "rack/cubic")
+        report = link.report()
+    if report["warnings"]:
+        pytest.skip(f"the emulator was not on time: {report['warnings'][0]}")
+    results = weir.load(str(tmp_path / "test/latest"))
+    assert results.runs["limit"][0] == "policer"
+    # Of 1500 bytes that pass, 1440 are data. The estimate is the rate between the first and the
+    # last loss, and CUBIC's window there is at least 0.7 of the one at a loss (RFC 9438 §4.6).
+    assert 0.7 < row["policer_mbps"]["mean"] / (10 * 1440 / 1500) < 1.02
+    assert results.scan("limits").collect()["policer_burst_bytes"][0] > 50_000
 
 
 def test_a_test_measures_an_emulated_path(tmp_path: Path) -> None:
@@ -489,27 +645,6 @@ def over(
     last = max(t for t, count in queued if count > 3)
     inside = [count for t, count in queued if last - 3 <= t <= last]
     return json.loads(done.stdout)["rows"][0], inside
-
-
-def test_datagrams_that_the_machine_dropped_are_not_the_path_s() -> None:
-    """A receive buffer that is full before anything is read."""
-    receiver = wire.udp_socket(("127.0.0.1", 0), bind=True)
-    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    with receiver, sender:
-        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20_000)
-        receiver.settimeout(0.2)
-        for number in range(100):
-            data = Datagram(bytes(16), wire.DATA, number, time.monotonic_ns()).bytes(1200)
-            sender.sendto(data, receiver.getsockname())
-        sink = DatagramReceiver()
-        for _ in range(2):  # the last one has the number of those dropped before it
-            with contextlib.suppress(TimeoutError):
-                while True:
-                    data, _, now, dropped = wire.receive(receiver, 2000)
-                    sink.take(Datagram(bytes(16), wire.DATA, 0, 0), len(data), now, dropped)
-            sender.sendto(bytes(100), receiver.getsockname())
-    assert 0 < sink.received < 101
-    assert sink.record()["dropped"] == 101 - sink.received
 
 
 # Over ssh

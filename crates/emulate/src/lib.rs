@@ -2,6 +2,8 @@
 //! kernel's TCP.
 
 #[cfg(target_os = "linux")]
+pub mod datagrams;
+#[cfg(target_os = "linux")]
 pub mod emulator;
 pub mod health;
 #[cfg(target_os = "linux")]

@@ -1,9 +1,12 @@
 //! Runs between hosts: the part of one host, and the tables from the records of all.
 
-use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
-use weir_emulate::kernel::{self, HostRecord, MeasuredHost};
+use weir_emulate::datagrams::PathSocket;
+use weir_emulate::kernel::{self, HostRecord, MeasuredHost, PacketLog};
 use weir_units::Duration;
 
 use crate::error::{Problem, ScenarioError};
@@ -32,6 +35,27 @@ impl HostPart {
         Ok(Self(kernel::HostPart::open(spec, seed, sends, receives, controllers)?))
     }
 
+    /// The ends of flows of our own transport on one side of a path: of those in `sends` the sending ones,
+    /// of all others the receiving ones. The packets of the first are recorded.
+    ///
+    /// # Errors
+    /// If a flow is not one of our transport, or its segments do not fit the path.
+    pub fn over(
+        scenario: &Scenario,
+        seed: u64,
+        path: PathSocket,
+        sends: &BTreeSet<usize>,
+    ) -> Result<(Self, PacketLog), RunError> {
+        let part = kernel::HostPart::over(scenario.spec(), seed, path, sends)?;
+        let (part, packets) = part.recording();
+        Ok((Self(part), packets))
+    }
+
+    /// Number of bytes that flows of our own transport have sent or received so far, while it runs too.
+    pub fn moved(&self) -> Arc<AtomicU64> {
+        self.0.moved()
+    }
+
     /// The address that each flow comes from.
     ///
     /// # Errors
@@ -51,11 +75,11 @@ impl HostPart {
     /// Runs from `start`, in nanoseconds of the monotonic clock; returns the record, as JSON.
     ///
     /// # Errors
-    /// If the system refuses something on the way.
+    /// If a flow has no peer, or the system refuses something on the way.
     pub fn run(
         self,
         start: u64,
-        peers: &BTreeMap<usize, SocketAddrV4>,
+        peers: &BTreeMap<usize, SocketAddr>,
         watch: &mut Watch<'_>,
     ) -> Result<String, RunError> {
         let record = self.0.run(start, peers, watch)?;

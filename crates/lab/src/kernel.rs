@@ -81,7 +81,8 @@ mod host {
     }
 
     pub(crate) fn check_between_hosts(_: &RunSpec) -> Result<(), ScenarioError> {
-        Err(missing())
+        let message = "runs between hosts need Linux on this machine and on every host";
+        Err(ScenarioError::nowhere(Problem::new("", message)))
     }
 
     fn missing() -> ScenarioError {

@@ -74,5 +74,7 @@ pub use scripts::read as read_script;
 pub use table::{Cell, Columns, Table, assemble, column, named_columns};
 pub use tc::{tc_keys, tc_options};
 pub use topology::RelayKind;
-pub use weir_scene::{ProcessSpec, ProgramCommands, ProgramEnd, Readiness, Router};
+pub use weir_scene::{
+    FIRST_CAPTURED_PORT, ProcessSpec, ProgramCommands, ProgramEnd, Readiness, Router,
+};
 pub use weir_trace::{Capture, Epoch};

@@ -1,20 +1,31 @@
 //! Runs between hosts.
 
-use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::ControlFlow;
 use std::str::FromStr;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use weir_lab::RunError;
+use weir_analyse::{ConnectionRow, Reading};
+use weir_emulate::kernel::PacketLog;
+use weir_lab::{FIRST_CAPTURED_PORT, RunError};
 
 use crate::lab::{CheckedScenario, RunControl, RunResult, refused};
+use crate::path::PathSocket;
 
 /// The ends of a scenario's flows that are on this host.
 #[pyclass(frozen, module = "weir._native")]
-pub(crate) struct HostPart(Mutex<Option<weir_lab::HostPart>>);
+pub(crate) struct HostPart {
+    part: Mutex<Option<weir_lab::HostPart>>,
+    moved: Arc<AtomicU64>,
+    packets: PacketLog,
+}
+
+type Limits = (usize, Option<&'static str>, Option<f64>, Option<f64>, Option<u64>);
 
 #[pymethods]
 impl HostPart {
@@ -32,7 +43,44 @@ impl HostPart {
         let sends = addresses::<Ipv4Addr>(sends)?;
         let part =
             weir_lab::HostPart::open(scenario.scenario(), seed, &sends, &receives, &controllers);
-        part.map(|part| Self(Mutex::new(Some(part)))).map_err(failed)
+        part.map(Self::new_of).map_err(failed)
+    }
+
+    /// The ends of flows of our own transport on one side of a path, which takes its socket: of those in
+    /// `sends` the sending ones, whose packets are recorded, of all others the receiving ones.
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value, reason = "they come from Python")]
+    fn over(
+        path: &PathSocket,
+        scenario: &CheckedScenario,
+        seed: u64,
+        sends: BTreeSet<usize>,
+    ) -> PyResult<Self> {
+        let part = weir_lab::HostPart::over(scenario.scenario(), seed, path.take()?, &sends);
+        let (part, packets) = part.map_err(failed)?;
+        Ok(Self { packets, ..Self::new_of(part) })
+    }
+
+    /// What limited the flows of a path that were sent here, by the rules of `weir read`, after the run:
+    /// index of the flow, limit, capacity in Mbit/s, rate of a policer in Mbit/s, and its burst in bytes.
+    fn limits(&self, py: Python<'_>) -> PyResult<Vec<Limits>> {
+        let packets = std::mem::take(&mut *self.packets.lock().expect("no thread panics with it"));
+        if packets.is_empty() {
+            return Ok(Vec::new());
+        }
+        py.detach(|| {
+            let mut reading = Reading::default();
+            let cut = reading.read("packets", &packets[..], || ControlFlow::Continue(()));
+            cut.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+            let rows = reading.finish().connections.into_iter();
+            Ok(rows.filter_map(|row| limits(&row)).collect())
+        })
+    }
+
+    /// Number of bytes that flows of our own transport have sent or received so far.
+    #[getter]
+    fn moved(&self) -> u64 {
+        self.moved.load(Ordering::Relaxed)
     }
 
     /// The address and port that each flow comes from.
@@ -56,12 +104,19 @@ impl HostPart {
         peers: BTreeMap<usize, String>,
         control: Bound<'_, RunControl>,
     ) -> PyResult<String> {
-        let peers = addresses::<SocketAddrV4>(peers)?;
-        let part = self.0.lock().expect("no thread panics with it").take();
+        let peers = addresses::<SocketAddr>(peers)?;
+        let part = self.part.lock().expect("no thread panics with it").take();
         let part = part.ok_or_else(|| PyRuntimeError::new_err("the part was run already"))?;
         let control = control.get().shared();
         py.detach(|| part.run(start, &peers, &mut |now| control.look(now))).map_err(failed)
     }
+}
+
+/// Of the flow that its ports name.
+fn limits(row: &ConnectionRow) -> Option<Limits> {
+    let port: usize = row.client.rsplit_once(':')?.1.parse().ok()?;
+    let flow = port.checked_sub(usize::from(FIRST_CAPTURED_PORT))?;
+    Some((flow, row.limit, row.capacity_mbps, row.policer_mbps, row.policer_burst_bytes))
 }
 
 fn addresses<T: FromStr>(texts: BTreeMap<usize, String>) -> PyResult<BTreeMap<usize, T>> {
@@ -73,8 +128,12 @@ fn addresses<T: FromStr>(texts: BTreeMap<usize, String>) -> PyResult<BTreeMap<us
 }
 
 impl HostPart {
+    fn new_of(part: weir_lab::HostPart) -> Self {
+        Self { moved: part.moved(), part: Mutex::new(Some(part)), packets: PacketLog::default() }
+    }
+
     fn with<T>(&self, read: fn(&weir_lab::HostPart) -> Result<T, RunError>) -> PyResult<T> {
-        let part = self.0.lock().expect("no thread panics with it");
+        let part = self.part.lock().expect("no thread panics with it");
         let part =
             part.as_ref().ok_or_else(|| PyRuntimeError::new_err("the part was run already"))?;
         read(part).map_err(failed)

@@ -11,6 +11,8 @@ mod lab;
 #[cfg(target_os = "linux")]
 mod link;
 mod packetdrill;
+#[cfg(target_os = "linux")]
+mod path;
 mod programs;
 mod quantity;
 #[cfg(unix)]
@@ -43,6 +45,9 @@ mod _native {
     use super::link::HostLink;
     #[pymodule_export]
     use super::packetdrill::PacketScript;
+    #[cfg(target_os = "linux")]
+    #[pymodule_export]
+    use super::path::{DatagramLoad, PathSocket};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::programs::kernel_ends;

@@ -71,4 +71,4 @@ pub use spec::{
     RadioPath, RadioSpec, Routing, RunSpec, TransportSpec, UdpConfig, Workload,
 };
 pub use validate::{MAX_DATAGRAM, MAX_PACKET, validate};
-pub use wire::Wire;
+pub use wire::{FIRST_CAPTURED_PORT, Wire};

@@ -56,7 +56,7 @@ impl Wire {
 }
 
 fn ports<L>(packet: &Packet<L>) -> Ports {
-    let port = FIRST_PORT + (packet.flow % u32::from(FIRST_PORTS)) as u16;
+    let port = FIRST_CAPTURED_PORT + (packet.flow % u32::from(FIRST_PORTS)) as u16;
     Ports { source: port, destination: port }
 }
 
@@ -116,8 +116,8 @@ const SENDERS: u32 = 10 << 24;
 const RECEIVERS: u32 = SENDERS + (128 << 16);
 /// Number of bits of a flow's number in its addresses.
 const HOSTS: u32 = (1 << 22) - 1;
-/// The first of the dynamic ports (RFC 6335 §6), and how many they are.
-const FIRST_PORT: u16 = 49_152;
+/// Port of the first flow in captures: the first of the dynamic ports (RFC 6335 §6).
+pub const FIRST_CAPTURED_PORT: u16 = 49_152;
 const FIRST_PORTS: u16 = 16_384;
 
 #[cfg(test)]

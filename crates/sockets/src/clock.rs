@@ -24,6 +24,11 @@ fn origin_nanos() -> u64 {
     *ORIGIN.get_or_init(monotonic_nanos)
 }
 
+/// A time of [`now`] as [`monotonic_nanos`] has it.
+pub fn to_monotonic_nanos(at: Instant) -> u64 {
+    origin_nanos() + at.as_nanos()
+}
+
 /// The next moment that lies to the ticks of Linux's timers as the simulator's times begin to its own:
 /// 250 µs after one. They fall on whole milliseconds of the monotonic clock (`tick_setup_sched_timer`,
 /// since Linux 6.4 and 6.1.30), if the kernel has `CONFIG_HZ` = 1000.

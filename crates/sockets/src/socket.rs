@@ -109,10 +109,21 @@ impl Socket {
     /// Why the address cannot be had.
     pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
         let refused = |error| BindError { address, error };
-        Self::open(address).map_err(refused)
+        Self::open(address, None).map_err(refused)
     }
 
-    fn open(address: SocketAddr) -> io::Result<Self> {
+    /// Binds to `address` and takes datagrams from `remote` only. Port 0 lets the system choose; another
+    /// port may be that of further sockets of this user, each with another `remote` or with none.
+    ///
+    /// # Errors
+    /// Why the address cannot be had.
+    #[cfg(target_os = "linux")]
+    pub fn connect(address: SocketAddr, remote: SocketAddr) -> Result<Self, BindError> {
+        let refused = |error| BindError { address, error };
+        Self::open(address, Some(remote)).map_err(refused)
+    }
+
+    fn open(address: SocketAddr, remote: Option<SocketAddr>) -> io::Result<Self> {
         let socket =
             socket2::Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
         if address.is_ipv6() && address.ip().is_unspecified() {
@@ -120,7 +131,14 @@ impl Socket {
             let _ = socket.set_only_v6(false);
         }
         enlarge_buffers(&socket);
+        #[cfg(target_os = "linux")]
+        if remote.is_some() {
+            rustix::net::sockopt::set_socket_reuseport(&socket, true)?;
+        }
         socket.bind(&address.into())?;
+        if let Some(remote) = remote {
+            socket.connect(&remote.into())?;
+        }
         let socket = UdpSocket::from(socket);
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         // Linux reports twice the requested size: half is its own bookkeeping (socket(7)).

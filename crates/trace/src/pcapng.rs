@@ -90,6 +90,11 @@ impl<W: Write> PcapngWriter<W> {
         self.sink.flush()
     }
 
+    /// The sink with all that was written.
+    pub fn into_inner(self) -> W {
+        self.sink
+    }
+
     fn begin(&mut self, kind: u32) {
         self.block.clear();
         self.word(kind);

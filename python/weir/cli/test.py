@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,14 +18,15 @@ from weir.options import MEASUREMENT, TRAFFIC
 from weir.transfer import quantity
 
 if TYPE_CHECKING:
-    from weir.pathtest.client import Client, Order
+    from weir.pathtest.client import Client
+    from weir.pathtest.record import Order
 
 _HELP = """Measure the path to a machine that runs [bold]weir serve[/bold].
 
-Loads the path by the kernel's TCP, or by UDP at a rate, and probes it at the same time. Prints
-goodput, round-trip times without and under load, responsiveness, retransmissions, loss and jitter,
-with 95 % intervals over the repeats. The results are a result directory as of every experiment:
-[bold]weir diff[/bold] compares two of them.
+Loads the path by the kernel's TCP, by our transport, or by UDP at a rate, and probes it at the same
+time. Prints goodput, round-trip times without and under load, responsiveness, retransmissions, loss
+and jitter, with 95 % intervals over the repeats, and what the path does to ECN and DSCP. The
+results are a result directory as of every experiment: [bold]weir diff[/bold] compares two of them.
 
 With an address [bold]ssh://HOST[/bold] the test starts the server there by OpenSSH's client, with a
 key of its own, and ends it.
@@ -37,6 +39,8 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir test example.org --key-file weir.key
 
   weir test example.org --key-file weir.key --cc cubic,bbr --direction up,down,both --streams 4
+
+  weir test example.org --key-file weir.key --cc cubic --stack rack/cubic --stack rack/bbr
 
   weir test example.org --key-file weir.key --udp 10mbit --direction up,down
 
@@ -71,13 +75,22 @@ def path_test(
             rich_help_panel=TRAFFIC,
         ),
     ] = None,
+    stack: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="STACK",
+            help="Our transport over UDP, as in rack/cubic; repeat the option for further stacks.",
+            show_default="none",
+            rich_help_panel=TRAFFIC,
+        ),
+    ] = None,
     streams: Annotated[
         int,
         typer.Option(
             metavar="NUMBER",
             min=1,
             max=64,
-            help="Parallel TCP flows in each direction.",
+            help="Parallel flows in each direction.",
             rich_help_panel=TRAFFIC,
         ),
     ] = 1,
@@ -159,20 +172,24 @@ def path_test(
     with options.as_typed():
         if udp is not None:
             udp_bps = quantity("rate", "udp", udp)
-    if udp is not None and cc is not None:
-        raise InputError(f"--cc {cc}: datagrams have no congestion control; leave out --udp")
+    for option, given in (("--cc", cc), ("--stack", stack and stack[0])):
+        if udp is not None and given is not None:
+            raise InputError(
+                f"{option} {given}: datagrams have no congestion control; leave out --udp"
+            )
     tables.warn_of_exposed(key_file, quiet=quiet)
-    with ExitStack() as stack:
+    with ExitStack() as opened_all:
         key: bytes | None
         if host.startswith(SCHEME):
             if key_file is not None:
                 raise InputError(f"--key-file {key_file}: ssh:// makes a key of its own")
-            there = stack.enter_context(start(host, ssh, remote))
+            there = opened_all.enter_context(start(host, ssh, remote))
             name, key = there.host, there.key
         else:
             name, key = host, None if key_file is None else channel.read_key(key_file)
-        client = stack.enter_context(Client(name, key))
-        orders = _orders(client, cc, direction, streams, duration_s, warmup_s, udp_bps)
+        client = opened_all.enter_context(Client(name, key))
+        loads = _Loads(cc, stack or [], streams, udp_bps)
+        orders = _orders(client, loads, direction, duration_s, warmup_s)
         _measure(client, orders, repeat, out, report, as_json=json, quiet=quiet)
 
 
@@ -215,25 +232,40 @@ def _times(duration: str, warmup: str) -> tuple[float, float]:
     return duration_s, warmup_s
 
 
+@dataclass(frozen=True, slots=True)
+class _Loads:
+    """The loads that the user chose."""
+
+    cc: str | None
+    stacks: list[str]
+    streams: int
+    udp_bps: float | None
+
+
 def _orders(
-    client: Client,
-    cc: str | None,
-    direction: str,
-    streams: int,
-    duration_s: float,
-    warmup_s: float,
-    udp_bps: float | None,
+    client: Client, loads: _Loads, direction: str, duration_s: float, warmup_s: float
 ) -> list[Order]:
     from weir.pathtest import plan
-    from weir.pathtest.client import Order
+    from weir.pathtest.record import Order
 
     ways = plan.chosen_directions(direction)
     longest, fastest = client.limits["time_s"], client.limits["rate_bps"]
     if duration_s > longest:
         raise InputError(f"--duration: the server allows at most {longest:g} s (--max-time)")
+    udp_bps, streams = loads.udp_bps, loads.streams
     if udp_bps is not None and fastest is not None and udp_bps > fastest:
         raise InputError(f"--udp: the server allows at most {fastest / 1e6:g} Mbit/s (--max-rate)")
     if udp_bps is not None:
         return [Order("udp", way, 1, duration_s, warmup_s, udp_bps) for way in ways]
-    names = plan.chosen_controls(cc, client, ways)
-    return [Order(name, way, streams, duration_s, warmup_s) for way in ways for name in names]
+    stacks = plan.chosen_stacks(loads.stacks)
+    names = []
+    if not stacks or loads.cc is not None:
+        names = plan.chosen_controls(loads.cc, client, ways)
+    return [
+        order
+        for way in ways
+        for order in (
+            *(Order(name, way, streams, duration_s, warmup_s) for name in names),
+            *(Order("", way, streams, duration_s, warmup_s, stack=name) for name in stacks),
+        )
+    ]

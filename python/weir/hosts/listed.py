@@ -1,4 +1,4 @@
-"""The file of hosts: how each is reached, and which flow runs from which host to which."""
+"""The list of hosts: how each is reached, and which flow runs from which host to which."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _names(scenario: Effective) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def read(path: Path) -> Hosts:
-    """The file of hosts at `path`.
+    """The list of hosts at `path`.
 
     Raises:
         InputError: it cannot be read, or something in it is not allowed.

@@ -75,8 +75,8 @@ class Machine:
         self.host = host
         self.exchanges: list[Exchange] = []
         self.has_ended = False
-        words = [*shlex.split(host.program), *SERVE]
-        command = client_command(host.ssh, f"ssh {host.ssh_options}", words)
+        remote_command = [*shlex.split(host.program), *SERVE]
+        command = client_command(host.ssh, f"ssh {host.ssh_options}", remote_command)
         pipe = subprocess.PIPE
         try:
             self._process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe)
@@ -208,7 +208,7 @@ class Machine:
             return self._error("it closed the connection")
         if code == NOT_FOUND:
             program = self.host.program
-            return self._error(f"there is no {program} there; name it with program in the file")
+            return self._error(f"there is no {program} there; name it with program in the list")
         return self._error(self._last_error or f"ssh ended with exit code {code}")
 
     def _error(self, text: str) -> HostError:

@@ -27,7 +27,7 @@ _TURN_S = 0.25
 _UNSENT_BYTES = 64 << 10
 """Data that waits in the sender's own buffer: more would only delay requests."""
 _BUFFER_BYTES = 1 << 20
-_LOG_NS = 5_000_000
+LOG_NS = 5_000_000
 _BURST_S = 0.1
 _STEP_S = 0.02
 _NO_LINGER = struct.pack("ii", 1, 0)
@@ -200,7 +200,7 @@ class Receiver(Load):
     def _take(self, data: memoryview) -> None:
         self.bytes += len(data)
         now = time.monotonic_ns()
-        if now - self.log[-1][0] >= _LOG_NS:
+        if now - self.log[-1][0] >= LOG_NS:
             self.log.append((now, self.bytes))
         at = 0
         while at < len(data):

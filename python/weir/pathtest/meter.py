@@ -12,7 +12,8 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from weir import _native, api
 from weir.pathtest import plan
-from weir.pathtest.client import Client, Moment
+from weir.pathtest.client import Client
+from weir.pathtest.measuring import Moment
 from weir.pathtest.tables import tables
 from weir.results import Results
 from weir.scenario import Effective

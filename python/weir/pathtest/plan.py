@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from weir.errors import InputError, unknown
-from weir.pathtest.client import DIRECTIONS, Client, Direction, Order
+from weir.pathtest.client import Client
+from weir.pathtest.own import MOST_MSS, OwnSpec
+from weir.pathtest.record import DIRECTIONS, Direction, Order
 from weir.scenario import REAL_PATH, Effective
 from weir.sweep import Case, Plan
 
@@ -44,6 +46,21 @@ def chosen_controls(text: str | None, client: Client, directions: Sequence[Direc
     return names
 
 
+def chosen_stacks(names: Sequence[str]) -> list[str]:
+    """The stacks of our transport that the user named.
+
+    Raises:
+        InputError: there is no such stack.
+    """
+    chosen = list(dict.fromkeys(names))
+    for name in chosen:
+        try:
+            OwnSpec(name, MOST_MSS, 1, 0, 1.0).scenario(None)
+        except InputError as error:
+            raise InputError(f"--{error}") from None
+    return chosen
+
+
 def chosen_directions(text: str) -> list[Direction]:
     """The directions that the user named.
 
@@ -73,11 +90,12 @@ def series_of(order: Order) -> str:
     """The name of a load, without its direction."""
     if order.udp_bps is not None:
         return f"udp {order.udp_bps / 1e6:g}mbit"
-    return order.control if order.streams == 1 else f"{order.control} x{order.streams}"
+    name = order.stack_name
+    return name if order.streams == 1 else f"{name} x{order.streams}"
 
 
 def _case(host: str, order: Order, repeat: int) -> Case:
-    stack = "udp" if order.udp_bps is not None else order.control
+    stack = order.stack_name
     fields: dict[str, Any] = {
         "name": NAME,
         "description": f"A test of the path to {host}",
@@ -107,4 +125,5 @@ def _as_fields(order: Order) -> dict[str, Any]:
         "duration_s": order.duration_s,
         "warmup_s": order.warmup_s,
         "udp_bps": order.udp_bps,
+        "stack": order.stack,
     }

@@ -1,4 +1,4 @@
-"""Round trips of small datagrams next to the load, and what they show of the two clocks."""
+"""Round trips of small datagrams next to the load, and what they show of clocks and of marks."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import contextlib
 import socket
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from weir.pathtest import wire
-from weir.pathtest.datagrams import LENGTH
+from weir.pathtest.marks import MARKS
 from weir.pathtest.wire import Datagram
 
 INTERVAL_S = 0.02
 """Between two probes: 50 a second take 37 kbit/s in each direction."""
 _TURN_S = 0.2
-_OPEN_GAP_S = 0.2
 
 
 @dataclass(slots=True)
@@ -45,30 +44,38 @@ class Probe:
 
 
 class Prober:
-    """Sends probes to the server, and takes in what the server sends to the same socket."""
+    """Sends probes to the server, and as many probes of marks until the load begins."""
 
-    def __init__(
-        self,
-        server: wire.Address,
-        token: bytes,
-        on_data: Callable[[Datagram, int, int, int], None] | None = None,
-    ) -> None:
-        self._token, self._on_data = token, on_data
+    def __init__(self, server: wire.Address, token: bytes) -> None:
+        self._token = token
         self._udp = wire.udp_socket(server, bind=False)
         self._udp.settimeout(_TURN_S)
-        self._ended, self._opened = threading.Event(), threading.Event()
+        self._ended, self._loaded = threading.Event(), threading.Event()
         self.probes: list[Probe] = []
         self.late_ns: list[int] = []
         """How late each probe was sent, against its schedule."""
+        self.marked: list[int] = []
+        """The marks that were sent."""
+        self.seen: dict[int, tuple[int, int]] = {}
+        """By the number of such a probe: its mark at the server, and that of the answer here."""
         self._threads = [
             threading.Thread(target=work, name="probes", daemon=True)
             for work in (self._send, self._receive)
         ]
 
+    @property
+    def path_mtu(self) -> int:
+        """The largest packet that the path takes, as far as the kernel knows."""
+        return wire.path_mtu(self._udp)
+
     def start(self) -> None:
         """Starts its threads."""
         for thread in self._threads:
             thread.start()
+
+    def begin_load(self) -> None:
+        """From now on only plain probes are sent."""
+        self._loaded.set()
 
     def end(self) -> None:
         """Ends it."""
@@ -77,27 +84,6 @@ class Prober:
             for thread in self._threads:
                 thread.join()
             self._udp.close()
-
-    def open(self, wait_s: float) -> bool:
-        """Shows the server the address of this socket, to which it may then send a load."""
-        deadline = time.monotonic() + wait_s
-        while not self._opened.is_set() and time.monotonic() < deadline:
-            self.send(Datagram(self._token, wire.OPEN, 0, time.monotonic_ns()), wire.PROBE_BYTES)
-            self._opened.wait(_OPEN_GAP_S)
-        return self._opened.is_set()
-
-    def send(self, datagram: Datagram, length: int) -> None:
-        """Sends a datagram from this socket; a refusal of the network is a loss."""
-        with contextlib.suppress(OSError):
-            self._udp.send(datagram.bytes(length))
-
-    def send_load(self, data: bytes) -> None:
-        """Sends a datagram of the load.
-
-        Raises:
-            OSError: it could not be sent.
-        """
-        self._udp.send(data)
 
     def _send(self) -> None:
         due = time.monotonic_ns()
@@ -111,27 +97,37 @@ class Prober:
             self.probes.append(Probe(now))
             probe = Datagram(self._token, wire.PROBE, number, time.monotonic_ns())
             self.probes[number].sent = probe.sent
-            self.send(probe, wire.PROBE_BYTES)
+            self._send_one(probe)
+            if not self._loaded.is_set():
+                self._send_mark()
             due = max(due + int(INTERVAL_S * 1e9), now)
+
+    def _send_mark(self) -> None:
+        number = len(self.marked)
+        mark = MARKS[number % len(MARKS)]
+        self.marked.append(mark)
+        self._send_one(Datagram(self._token, wire.MARK, number, time.monotonic_ns(), mark=mark))
+
+    def _send_one(self, datagram: Datagram) -> None:
+        with contextlib.suppress(OSError):  # a refusal of the network is a loss
+            wire.send(self._udp, datagram, wire.PROBE_BYTES)
 
     def _receive(self) -> None:
         while not self._ended.is_set():
             try:
-                data, _, now, dropped = wire.receive(self._udp, LENGTH)
+                arrival = wire.receive(self._udp, wire.PROBE_BYTES)
             except (TimeoutError, ConnectionError):
                 continue
-            datagram = Datagram.read(data)
+            datagram = Datagram.read(arrival.data)
             if datagram is None or datagram.token != self._token:
                 continue
-            if datagram.kind == wire.DATA and self._on_data:
-                self._on_data(datagram, len(data), now, dropped)
-            elif datagram.kind == wire.OPEN:
-                self._opened.set()
+            if datagram.kind == wire.MARK and datagram.number < len(self.marked):
+                self.seen.setdefault(datagram.number, (datagram.seen, arrival.mark))
             elif datagram.kind == wire.PROBE and datagram.number < len(self.probes):
                 probe = self.probes[datagram.number]
                 if probe.is_lost and probe.sent == datagram.sent:
                     probe.received, probe.answered = datagram.received, datagram.answered
-                    probe.returned = now
+                    probe.returned = arrival.time_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,10 +166,17 @@ class Clocks:
         return round(server_ns - self.offset_at(round(near)))
 
 
-def answer(udp: socket.socket, datagram: Datagram, source: wire.Address, now: int) -> None:
-    """The server's answer to a probe: as long as the probe."""
+def answer(udp: socket.socket, datagram: Datagram, arrival: wire.Arrival) -> None:
+    """The server's answer to a probe: as long as the probe, and with its mark."""
     filled = Datagram(
-        datagram.token, datagram.kind, datagram.number, datagram.sent, now, time.monotonic_ns()
+        datagram.token,
+        datagram.kind,
+        datagram.number,
+        datagram.sent,
+        arrival.time_ns,
+        time.monotonic_ns(),
+        datagram.mark,
+        arrival.mark,
     )
     with contextlib.suppress(OSError):
-        udp.sendto(filled.bytes(wire.PROBE_BYTES), source)
+        wire.send(udp, filled, wire.PROBE_BYTES, arrival.source)

@@ -160,15 +160,15 @@ class Server:
     def _take_datagrams(self) -> None:
         while not self._ended.is_set():
             try:
-                data, source, now, dropped = wire.receive(self._udp, _DATAGRAM_BYTES)
+                arrival = wire.receive(self._udp, _DATAGRAM_BYTES)
             except OSError:
                 continue
-            datagram = wire.Datagram.read(data)
+            datagram = wire.Datagram.read(arrival.data)
             if datagram is None:
                 continue
             run = self._runs.get(datagram.token)
             if run is not None:
-                run.take(datagram, source, len(data), now, dropped)
+                run.take(datagram, arrival)
 
 
 def _first_line(connection: socket.socket) -> bytes:

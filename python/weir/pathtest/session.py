@@ -10,13 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from weir import _native
+from weir.errors import InputError
 from weir.pathtest import probes, tcp_info, wire
 from weir.pathtest.channel import Channel, ChannelError, Message, SilentError
-from weir.pathtest.datagrams import DatagramReceiver, DatagramSender
+from weir.pathtest.datagrams import DatagramLoad
 from weir.pathtest.load import Load, Receiver, Sampler, Sender
-from weir.pathtest.wire import Datagram
+from weir.pathtest.own import LEAST_MSS, MOST_MSS, SAMPLE_S, OwnLoad, OwnSpec
+from weir.pathtest.wire import Arrival, Datagram
 
-SAMPLE_S = 0.1
 MOST_STREAMS = 64
 TICK_S = 1.0
 """A client sends a message at least this often during a run."""
@@ -57,6 +59,21 @@ class Request:
     duration_s: float
     udp_bps: float | None
     """Rate of datagrams in place of TCP."""
+    stack: str | None
+    """Our transport in place of TCP."""
+    mss: int
+
+    @property
+    def own(self) -> OwnSpec | None:
+        """The flows of our transport, if it is such a run."""
+        if self.stack is None:
+            return None
+        return OwnSpec(self.stack, self.mss, self.up, self.down, self.duration_s)
+
+    @property
+    def has_path(self) -> bool:
+        """Whether the load has a UDP socket of its own, in place of connections of TCP."""
+        return self.udp_bps is not None or self.stack is not None
 
     @classmethod
     def read(cls, message: Message, limits: Limits) -> Request:
@@ -72,6 +89,8 @@ class Request:
                 int(message["down"]),
                 float(message["duration_s"]),
                 None if message["udp_bps"] is None else float(message["udp_bps"]),
+                None if message["stack"] is None else str(message["stack"]),
+                int(message["mss"]),
             )
         except (KeyError, TypeError, ValueError, OverflowError):
             raise ChannelError("the request of a run lacks a value, or has a wrong one") from None
@@ -87,9 +106,20 @@ class Request:
             raise ChannelError(
                 f"a rate of {read.udp_bps:g} bit/s: the server allows at most {most_bps:g}"
             )
-        if read.udp_bps is None and read.control not in tcp_info.controls():
+        if (own := read.own) is not None:
+            if not LEAST_MSS <= own.mss <= MOST_MSS or not own.up + own.down:
+                raise ChannelError(f"segments of {own.mss} bytes in {own.up} + {own.down} flows")
+            try:
+                own.scenario(limits.rate_bps)
+            except InputError as error:
+                raise ChannelError(str(error)) from None
+        elif read.udp_bps is None and read.control not in tcp_info.controls():
             raise ChannelError(f"the server's kernel has no congestion control {read.control[:16]}")
         return read
+
+
+class _DroppedError(Exception):
+    """The client gave a run up."""
 
 
 class Run:
@@ -104,17 +134,18 @@ class Run:
         self._lock, self._all = threading.Lock(), threading.Event()
         self._client: wire.Address | None = None
         self._sampler: Sampler | None = None
-        self._source: DatagramSender | None = None
-        self._sink = DatagramReceiver()
+        self._path_load: DatagramLoad | OwnLoad | None = None
+        self._marks: dict[int, dict[int, int]] = {}
+        """By mark that a client sent, how often each mark arrived."""
         self._ended = False
         self.deadline = time.monotonic() + request.duration_s + _AROUND_S
-        if not request.up + request.down or request.udp_bps is not None:
+        if not request.up + request.down:
             self._all.set()
 
     def attach(self, connection: socket.socket, flow: int) -> bool:
         """Makes a connection the one of a flow; False if it is not wanted."""
         request = self._request
-        total = 0 if request.udp_bps is not None else request.up + request.down
+        total = 0 if request.has_path else request.up + request.down
         with self._lock:
             if self._ended or not 0 <= flow < total or flow in self._loads:
                 return False
@@ -139,46 +170,57 @@ class Run:
         return True
 
     def wait_for_flows(self, wait_s: float) -> bool:
-        """Whether all flows are connected in time."""
+        """Whether all flows are connected in time, and UDP has arrived where it is the load."""
         return self._all.wait(wait_s)
 
     def start(self) -> None:
-        """Starts the load."""
+        """Starts the load.
+
+        Raises:
+            ChannelError: it is not possible.
+        """
         senders = [load for load in self._loads.values() if isinstance(load, Sender)]
         self._sampler = Sampler(senders, SAMPLE_S)
         for load in self._loads.values():
             load.start()
         self._sampler.start()
-        if self._request.udp_bps is not None and self._request.down and self._client is not None:
-            client = self._client
-            self._source = DatagramSender(
-                lambda data: self._udp.sendto(data, client), self.token, self._request.udp_bps
-            )
-            self._source.start()
+        if self._request.has_path and self._client is not None:
+            try:
+                self._path_load = self._path_loaded(self._client)
+            except (InputError, OSError) as error:
+                raise ChannelError(f"the load could not begin: {error}") from None
+            self._path_load.start()
 
-    def take(
-        self, datagram: Datagram, source: wire.Address, length: int, now: int, dropped: int
-    ) -> None:
+    def take(self, datagram: Datagram, arrival: Arrival) -> None:
         """Takes in a datagram with this run's token."""
-        if self._ended or wire.host_of(source) != self.host or time.monotonic() > self.deadline:
+        if (
+            self._ended
+            or wire.host_of(arrival.source) != self.host
+            or time.monotonic() > self.deadline
+            or len(arrival.data) != wire.PROBE_BYTES
+            or datagram.kind not in (wire.PROBE, wire.OPEN, wire.MARK)
+        ):
             return
-        if datagram.kind == wire.DATA:
-            self._sink.take(datagram, length, now, dropped)
-        elif length == wire.PROBE_BYTES:
-            if datagram.kind == wire.OPEN:
-                self._client = source
-            probes.answer(self._udp, datagram, source, now)
+        if datagram.kind == wire.OPEN and self._request.has_path:
+            self._client = arrival.source
+            self._all.set()
+        if datagram.kind == wire.MARK:
+            seen = self._marks.setdefault(datagram.mark, {})
+            seen[arrival.mark] = seen.get(arrival.mark, 0) + 1
+        probes.answer(self._udp, datagram, arrival)
 
     def end(self) -> None:
         """Ends the run; what was measured stays."""
         with self._lock:
             self._ended = True
         self.end_load()
+        if isinstance(self._path_load, DatagramLoad):
+            self._path_load.record()
 
     def end_load(self) -> None:
-        """Ends the load; probes are still answered."""
-        if self._source is not None:
-            self._source.end()
+        """Ends the load; probes are still answered, and datagrams on their way received."""
+        if self._path_load is not None:
+            self._path_load.end()
         if self._sampler is not None:
             self._sampler.end()
         for load in self._loads.values():
@@ -187,12 +229,31 @@ class Run:
     def record(self) -> Message:
         """What was measured at this end."""
         flows = dict(sorted(self._loads.items()))
+        logs = [list(load.log) for load in flows.values() if isinstance(load, Receiver)]
+        samples = [] if self._sampler is None else self._sampler.rows
+        load, failures, limits = self._path_load, list[str | None](), list[Any]()
+        if isinstance(load, OwnLoad):
+            if load.failure is not None:
+                raise ChannelError(load.failure)
+            logs, samples, failures = load.logs(), load.samples(), load.failures()
+            limits = load.limits()
         return {
-            "logs": [list(load.log) for load in flows.values() if isinstance(load, Receiver)],
-            "samples": [] if self._sampler is None else [list(row) for row in self._sampler.rows],
-            "sink": self._sink.record(),
-            "source": None if self._source is None else self._source.record(),
+            "logs": logs,
+            "samples": [list(row) for row in samples],
+            "failures": failures,
+            "limits": limits,
+            "datagrams": load.record() if isinstance(load, DatagramLoad) else None,
+            "marks": list(self._marks.items()),
         }
+
+    def _path_loaded(self, client: wire.Address) -> DatagramLoad | OwnLoad:
+        """The load over a socket that takes datagrams from an address that has proved itself."""
+        own = wire.as_text(self._udp.getsockname())
+        path = _native.PathSocket(wire.as_text(client), own)
+        request = self._request
+        if request.own is not None:
+            return OwnLoad(request.own, "server", path, self._limits.rate_bps)
+        return DatagramLoad(path, self.token, request.udp_bps if request.down else None)
 
     def _share(self, flows: int) -> float | None:
         return None if self._limits.rate_bps is None else self._limits.rate_bps / flows
@@ -236,24 +297,31 @@ class Session:
         run = Run(request, wire.host_of(self.channel.peer), self.udp, self.limits)
         self.register(run)
         try:
-            self.channel.send(token=run.token.hex())
-            self._until(run, "go")
-            if not run.wait_for_flows(_CONNECT_S):
-                raise ChannelError("the connections of its flows are missing")
-            run.start()
-            self.channel.send(started=True)
-            started = time.monotonic()
-            self._until(run, "stop", started + request.duration_s + 1.0)
-            run.end_load()
-            self._until(run, "end")
-            run.end()
-            record = run.record()
-            self.channel.send(record=record)
-            self.runs += 1
-            self.bytes += record["sink"]["bytes"] + sum(log[-1][1] for log in record["logs"] if log)
+            self._measure(run, request)
+        except _DroppedError:
+            pass  # the client could not take part, and may request another run
         finally:
             run.end()
             self.unregister(run)
+
+    def _measure(self, run: Run, request: Request) -> None:
+        self.channel.send(token=run.token.hex())
+        self._until(run, "go")
+        if not run.wait_for_flows(_CONNECT_S):
+            raise ChannelError("the connections of its flows are missing")
+        run.start()
+        self.channel.send(started=True)
+        started = time.monotonic()
+        self._until(run, "stop", started + request.duration_s + 1.0)
+        run.end_load()
+        self._until(run, "end")
+        run.end()
+        record = run.record()
+        self.channel.send(record=record)
+        self.runs += 1
+        self.bytes += sum(log[-1][1] for log in record["logs"] if log)
+        if record["datagrams"] is not None and record["datagrams"]["received"] is not None:
+            self.bytes += record["datagrams"]["received"]["bytes"]
 
     def _until(self, run: Run, word: str, stop: float | None = None) -> None:
         """Waits for a message of the client, until the end of the run at most.
@@ -271,6 +339,8 @@ class Session:
                     raise
                 continue
             heard = time.monotonic()
+            if message.get("do") == "drop":
+                raise _DroppedError
             if message.get("do") == word:
                 return
         raise ChannelError("a run took too long")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import polars as pl
+
 from weir import metrics
 from weir.grid import Grid, cautioned
 from weir.pathtest.responsiveness import in_words
@@ -22,6 +24,7 @@ _COLUMNS = (
     ("retransmit_ratio", "retransmitted, %"),
     ("loss_ratio", "lost, %"),
     ("jitter_ms", "jitter, ms"),
+    ("policer_mbps", "policer, Mbit/s"),
 )
 
 
@@ -45,6 +48,13 @@ def verdict(results: Results, host: str) -> str:
     )
     if rpm is not None:
         text += f"; responsiveness {rpm:.0f} RPM ({in_words(rpm)})"
+    policed = [
+        f"{_short(value)} Mbit/s {_way(case)}"
+        for case in results.cases
+        if (value := _mean(results, case, "policer_mbps")) is not None
+    ]
+    if policed:
+        text += f"; a policer drops packets above {listed(policed)}"
     return f"{text}."
 
 
@@ -73,7 +83,8 @@ def grid(results: Results) -> Grid:
     )
     title = cautioned(f"Path test, {spread}", results.caution)
     headers = ["load", "direction", *(title for _, title in columns)]
-    return Grid(title, headers, rows, names=2, note=f"{note}{_queues(results)}{_health(results)}")
+    note += _queues(results) + _marks(results) + _limits(results) + _health(results)
+    return Grid(title, headers, rows, names=2, note=note)
 
 
 def _queues(results: Results) -> str:
@@ -84,6 +95,34 @@ def _queues(results: Results) -> str:
         if medians:
             texts.append(f"{_short(max(medians))} ms {way}")
     return f" Largest median queueing delay: {', '.join(texts)}." if texts else ""
+
+
+def _marks(results: Results) -> str:
+    """What the path does to ECN and DSCP, in the words of most runs."""
+    texts = []
+    for kind in ("ecn", "dscp"):
+        ways = {way: _usual(results, f"{kind}_{way}") for way in ("up", "down")}
+        if len(set(ways.values())) == 1:
+            ways = {"both ways": ways["up"]}
+        texts += [f"{kind.upper()} {way}: {text}" for way, text in ways.items() if text]
+    return f" {'; '.join(texts)}." if texts else ""
+
+
+def _limits(results: Results) -> str:
+    """What limited flows of our transport."""
+    texts = []
+    for case in results.cases:
+        found = _usual(results, "limit", case["label"])
+        if found:
+            texts.append(f"{case['series']} {case['point']['direction']}: {found}")
+    return f" Limited by: {'; '.join(texts)}." if texts else ""
+
+
+def _usual(results: Results, column: str, label: str | None = None) -> str | None:
+    """The most frequent text of a column of table `runs`."""
+    runs = results.runs if label is None else results.runs.filter(pl.col("label") == label)
+    counts = runs[column].drop_nulls().value_counts(sort=True)
+    return None if counts.is_empty() else str(counts[column][0])
 
 
 def _health(results: Results) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from functools import cache
 from typing import Any
 
@@ -12,9 +13,10 @@ import polars as pl
 
 from weir import runner
 from weir.fairness import jain
-from weir.pathtest.client import Flow, Record, Stream
+from weir.pathtest import marks
 from weir.pathtest.datagrams import HEADERS, LENGTH
 from weir.pathtest.load import Point
+from weir.pathtest.record import Flow, Record, Stream
 from weir.pathtest.responsiveness import round_trips_per_minute
 from weir.pathtest.tcp_info import STATES, Reading
 from weir.requests import percentiles
@@ -33,11 +35,32 @@ PROBES = {
 }
 """Columns of table `probes`, which only path tests have."""
 
+MARKS = {
+    "direction": pl.String,
+    "mark": pl.String,
+    "sent": pl.UInt32,
+    "received": pl.UInt32,
+    "received_mark": pl.String,
+}
+"""Columns of table `marks`, which only path tests have."""
+
+LIMITS = {
+    "flow": pl.UInt32,
+    "name": pl.String,
+    "limit": pl.String,
+    "capacity_mbps": pl.Float64,
+    "policer_mbps": pl.Float64,
+    "policer_burst_bytes": pl.UInt64,
+}
+"""Columns of table `limits`: what `weir read` finds in the packets of flows of our transport."""
+
 SUMMARY = {
     **dict.fromkeys(("idle_rtt_ms_p50", "loaded_rtt_ms_p50", "loaded_rtt_ms_p95"), pl.Float64),
     **dict.fromkeys(("loaded_rtt_ms_p99", "queue_up_ms_p50", "queue_down_ms_p50"), pl.Float64),
     **dict.fromkeys(("responsiveness_rpm", "jitter_ms", "probe_loss_ratio"), pl.Float64),
     **dict.fromkeys(("clock_error_ms", "clock_drift_ppm"), pl.Float64),
+    **dict.fromkeys(("ecn_up", "ecn_down", "dscp_up", "dscp_down", "limit"), pl.String),
+    **dict.fromkeys(("policer_mbps", "policer_burst_bytes"), pl.Float64),
 }
 """Columns of `summary` that only path tests have."""
 
@@ -65,7 +88,9 @@ def tables(record: Record) -> Tables:
         if name != "summary"
     }
     found["probes"] = pl.DataFrame(list(_probes(record)), schema=PROBES)
-    summary = _summary(record, flows, found["probes"])
+    found["marks"] = pl.DataFrame(list(_marks(record)), schema=MARKS)
+    found["limits"] = pl.DataFrame(list(_limits(record)), schema=LIMITS)
+    summary = _summary(record, flows, found["probes"], found["limits"])
     schema: dict[str, Any] = {**_empty()["summary"].schema, **SUMMARY}
     return {"summary": pl.DataFrame([summary], schema=schema), **found}
 
@@ -80,7 +105,7 @@ def _empty() -> Tables:
 
 
 class _Tcp:
-    """Rows of table `flows` about TCP, in the measured interval."""
+    """Rows of table `flows` about TCP and our transport, in the measured interval."""
 
     def __init__(self, record: Record) -> None:
         self._order = record.order
@@ -94,7 +119,7 @@ class _Tcp:
         rtts = [reading.srtt_us / 1e3 for reading in inside if reading.srtt_us]
         return {
             "name": flow.name,
-            "stack": self._order.control,
+            "stack": self._order.stack_name,
             "start_s": 0.0,
             "end_s": self._order.duration_s,
             "completed": flow.failure is None,
@@ -190,9 +215,9 @@ def _samples(flow: Flow, record: Record) -> Iterator[Row]:
             "goodput_mbps": goodput,
             "retransmits": reading.retransmits,
             "acked_bytes": reading.acked_bytes,
-            "time_busy_s": reading.busy_us / 1e6,
+            "time_busy_s": _seconds(reading.busy_us),
             "time_rwnd_limited_s": reading.rwnd_limited_us / 1e6,
-            "time_sndbuf_limited_s": reading.sndbuf_limited_us / 1e6,
+            "time_sndbuf_limited_s": _seconds(reading.sndbuf_limited_us),
             "state": STATES[reading.state],
             "phase": "slow_start" if slow_start else "congestion_avoidance",
         }
@@ -201,24 +226,37 @@ def _samples(flow: Flow, record: Record) -> Iterator[Row]:
 def _arrivals(stream: Stream, record: Record) -> Iterator[Row]:
     """Goodput of datagrams in steps of 100 ms."""
     step = 100_000_000
-    counts: dict[int, int] = {}
-    for t in stream.arrived_ns:
-        counts[(t - record.began_ns) // step] = counts.get((t - record.began_ns) // step, 0) + 1
-    total = 0
+    before = 0.0
     for place in range(int(record.order.duration_s * 10)):
-        new = counts.get(place, 0)
-        total += new
+        total = _at(stream.log, record.began_ns + (place + 1) * step)
+        new, before = total - before, total
         yield {
             "t_s": (place + 1) / 10,
             "cwnd_bytes": 0,
             "bytes_in_flight": 0,
             "rto_ms": 0.0,
-            "goodput_mbps": new * LENGTH * 8 / 1e6 / 0.1,
+            "goodput_mbps": new * 8 / 1e6 / 0.1,
             "retransmits": 0,
-            "acked_bytes": total * LENGTH,
+            "acked_bytes": round(total),
             "state": "open",
             "phase": "udp",
         }
+
+
+def _marks(record: Record) -> Iterator[Row]:
+    for count in record.marks:
+        yield {
+            "direction": count.direction,
+            "mark": marks.name(count.mark),
+            "sent": count.sent,
+            "received": 0 if count.seen is None else count.count,
+            "received_mark": None if count.seen is None else marks.name(count.seen),
+        }
+
+
+def _limits(record: Record) -> Iterator[Row]:
+    for limit in record.limits:
+        yield {"name": record.flows[limit.flow].name, **asdict(limit)}
 
 
 def _probes(record: Record) -> Iterator[Row]:
@@ -241,7 +279,9 @@ def _probes(record: Record) -> Iterator[Row]:
         yield row
 
 
-def _summary(record: Record, flows: Sequence[Row], probes: pl.DataFrame) -> Row:
+def _summary(
+    record: Record, flows: Sequence[Row], probes: pl.DataFrame, limits: pl.DataFrame
+) -> Row:
     warmup_s, end_s = record.order.warmup_s, record.order.duration_s
     loaded = probes.filter(pl.col("t_s").is_between(warmup_s, end_s))
     idle = probes.filter(pl.col("phase") == "idle")
@@ -274,7 +314,22 @@ def _summary(record: Record, flows: Sequence[Row], probes: pl.DataFrame) -> Row:
         "probe_loss_ratio": loaded["lost"].mean(),
         "clock_error_ms": clocks.error_ns / 1e6 if clocks else None,
         "clock_drift_ppm": clocks.drift * 1e6 if clocks else None,
+        **_verdicts(record, limits),
     }
+
+
+def _verdicts(record: Record, limits: pl.DataFrame) -> Row:
+    """What the path does to marks, what limited the flows, and the slowest policer on their way."""
+    verdicts: Row = {
+        f"{kind}_{way}": marks.verdict(record.marks, way, ecn=kind == "ecn")
+        for kind in ("ecn", "dscp")
+        for way in ("up", "down")
+    }
+    verdicts["limit"] = ", ".join(dict.fromkeys(limits["limit"].drop_nulls())) or None
+    policed = limits.filter(pl.col("policer_mbps").is_not_null()).sort("policer_mbps")
+    for name in ("policer_mbps", "policer_burst_bytes"):
+        verdicts[name] = None if policed.is_empty() else policed[name][0]
+    return verdicts
 
 
 def _rpm(record: Record) -> float | None:
@@ -349,6 +404,10 @@ def _above_least(all_: pl.Series, loaded: pl.Series) -> float | None:
     """The median queueing delay of one direction: above the smallest delay of the run."""
     least, median = all_.drop_nulls().min(), _percentile(loaded, 50)
     return None if median is None or not isinstance(least, float) else median - least
+
+
+def _seconds(microseconds: int | None) -> float | None:
+    return None if microseconds is None else microseconds / 1e6
 
 
 def _mbps(bytes_per_s: int | None) -> float | None:

@@ -43,9 +43,10 @@ class Reading(NamedTuple):
     retransmits: int
     spurious: int
     timeouts: int | None
-    busy_us: int
+    busy_us: int | None
+    """None of our own connections, which do not say what limited them; so is the one of sndbuf."""
     rwnd_limited_us: int
-    sndbuf_limited_us: int
+    sndbuf_limited_us: int | None
     state: int
     mss_bytes: int
 

@@ -223,14 +223,14 @@ mod tests {
         let mut sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut receiver, _) = listener.accept().unwrap();
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
-        let teller = TcpInfoReader::of_release(&release).expect("a kernel of this decade");
-        let fresh = teller.ask(&sender, 0, 0).unwrap();
+        let info_reader = TcpInfoReader::of_release(&release).expect("a kernel of this decade");
+        let fresh = info_reader.ask(&sender, 0, 0).unwrap();
         assert_eq!((fresh.acked, fresh.bytes, fresh.ssthresh), (0, 0, None));
         sender.write_all(&[7; 100_000]).unwrap();
         receiver.read_exact(&mut [0; 100_000]).unwrap();
         let patience = std::time::Instant::now();
         let reading = loop {
-            let reading = teller.ask(&sender, 100_000, 100_000).unwrap();
+            let reading = info_reader.ask(&sender, 100_000, 100_000).unwrap();
             if reading.acked == 100_000 || patience.elapsed().as_secs() > 5 {
                 break reading;
             }
@@ -242,7 +242,7 @@ mod tests {
         assert!(reading.bytes >= 100_000 && reading.segments > 0, "{reading:?}");
         assert_eq!(reading.ip_bytes, reading.bytes + reading.segments * 52);
         assert!(reading.srtt.is_some() && reading.cwnd > Bytes(10_000), "{reading:?}");
-        assert_eq!(reading.timeouts.is_some(), teller == TcpInfoReader::Long);
+        assert_eq!(reading.timeouts.is_some(), info_reader == TcpInfoReader::Long);
         assert!(failure(&sender).is_none());
     }
 }

@@ -9,13 +9,13 @@ use weir_scene::{HeapQueue, Network, RunSpec};
 use weir_units::{Duration, Instant};
 
 use super::KernelError;
-use super::check::Kernel;
+use super::check::{Kernel, kernel_config};
 use super::info::TcpInfoReader;
 
 /// What a kernel must have, and what it may.
 #[derive(Clone, Debug)]
 pub(super) struct Machine {
-    pub(super) teller: TcpInfoReader,
+    pub(super) info_reader: TcpInfoReader,
     /// The congestion controls of its TCP.
     pub(super) controllers: Vec<String>,
 }
@@ -34,7 +34,7 @@ impl Machine {
     /// Says what is missing, and what works without it.
     pub(super) fn look() -> Result<Self, KernelError> {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
-        let teller = TcpInfoReader::of_release(&release)
+        let info_reader = TcpInfoReader::of_release(&release)
             .ok_or_else(|| missing(&format!("Linux 5.4 or later; this is {release}")))?;
         if !rustix::process::geteuid().is_root() {
             return Err(missing("root, to make network namespaces and devices in them"));
@@ -45,7 +45,7 @@ impl Machine {
         let controllers = fs::read_to_string(CONTROLLERS)
             .map_err(|error| missing(&format!("{CONTROLLERS}, which cannot be read: {error}")))?;
         let controllers = controllers.split_whitespace().map(str::to_owned).collect();
-        Ok(Self { teller, controllers })
+        Ok(Self { info_reader, controllers })
     }
 }
 
@@ -53,7 +53,7 @@ impl Machine {
 ///
 /// # Errors
 /// If it is too old.
-pub(super) fn teller() -> Result<TcpInfoReader, KernelError> {
+pub(super) fn info_reader() -> Result<TcpInfoReader, KernelError> {
     let release = rustix::system::uname().release().to_string_lossy().into_owned();
     TcpInfoReader::of_release(&release).ok_or_else(|| {
         KernelError::Missing(format!(
@@ -67,29 +67,40 @@ pub(super) fn teller() -> Result<TcpInfoReader, KernelError> {
 /// # Errors
 /// For the first one, with the flows' key and the value that is there.
 pub(super) fn check_settings(spec: &RunSpec) -> Result<(), KernelError> {
+    if spec.flows.iter().all(|flow| kernel_config(flow).is_none()) {
+        return Ok(());
+    }
     let kernel = Kernel::of(spec);
-    let wanted = [
+    let expected = [
         ("sack", "tcp_sack", kernel.sack),
         ("timestamps", "tcp_timestamps", kernel.timestamps),
         ("slow_start_after_idle", "tcp_slow_start_after_idle", kernel.slow_start_after_idle),
     ];
-    for (key, setting, value) in wanted {
-        let there = read_setting(setting)?;
-        if (there != "0") != value {
-            return Err(KernelError::Missing(format!(
-                "{key} = {value}: this host has {setting} = {there}, and a run between hosts changes \
-                 no settings of a machine"
-            )));
+    for (key, setting, value) in expected {
+        let present = read_setting(setting)?;
+        if (present != "0") != value {
+            return Err(unlike(&format!("{key} = {value}"), setting, &present));
         }
     }
-    let there = read_setting("tcp_ecn")?;
-    if kernel.ecn == Some(true) && there != "1" {
-        return Err(KernelError::Missing(format!(
-            "ecn = true: this host has tcp_ecn = {there}, and a run between hosts changes no \
-             settings of a machine"
-        )));
+    check_ecn(kernel.ecn, &read_setting("tcp_ecn")?)
+}
+
+/// `present` is `tcp_ecn`: 1 requests ECN, and in kernels with AccECN so do 3 and 4.
+fn check_ecn(ecn: Option<bool>, present: &str) -> Result<(), KernelError> {
+    let requests = ["1", "3", "4"].contains(&present);
+    match ecn {
+        Some(true) if present != "1" => Err(unlike("ecn = true", "tcp_ecn", present)),
+        Some(false) if requests => Err(unlike("ecn = false", "tcp_ecn", present)),
+        None if requests => Err(unlike("ecn is not set", "tcp_ecn", present)),
+        _ => Ok(()),
     }
-    Ok(())
+}
+
+fn unlike(key: &str, setting: &str, present: &str) -> KernelError {
+    KernelError::Missing(format!(
+        "{key}: this host has {setting} = {present}, and a run between hosts changes no settings of a \
+         machine"
+    ))
 }
 
 /// The settings of TCP in this namespace that matter to a run, as [`describe`] has them.
@@ -180,3 +191,25 @@ const CONTROLLERS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 const SMALLEST_BUFFER: u64 = 8 << 20;
 /// What the largest window scale allows (RFC 7323 §2.3).
 const LARGEST_BUFFER: u64 = 1 << 30;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_that_requests_ecn_runs_no_flow_without_it() {
+        let allowed = |ecn, present| check_ecn(ecn, present).is_ok();
+        for present in ["0", "2"] {
+            assert_eq!(
+                [None, Some(false), Some(true)].map(|ecn| allowed(ecn, present)),
+                [true, true, false]
+            );
+        }
+        assert_eq!(
+            [None, Some(false), Some(true)].map(|ecn| allowed(ecn, "1")),
+            [false, false, true]
+        );
+        let refused = check_ecn(None, "1").unwrap_err().to_string();
+        assert!(refused.starts_with("ecn is not set: this host has tcp_ecn = 1, "), "{refused}");
+    }
+}

@@ -40,7 +40,7 @@ use weir_trace::{Capture, Histogram, SampleRow};
 use weir_units::{Duration, Instant};
 
 use self::check::kernel_config;
-pub use self::hosts::{HostPart, MeasuredHost, check_between_hosts, merge};
+pub use self::hosts::{HostPart, MeasuredHost, PacketLog, check_between_hosts, merge};
 use self::info::TcpInfoReader;
 pub(crate) use self::info::script_info;
 use self::machine::{Machine, Setting};
@@ -199,7 +199,7 @@ pub fn run(
     }
     let sockets = Sockets { connectors, listeners };
     let world = World::new(spec, seed, emulator, routers, programs);
-    world.run(sockets, machine.teller, address, &settings, watch)
+    world.run(sockets, machine.info_reader, address, &settings, watch)
 }
 
 /// The sockets of the kernel's flows.
@@ -252,7 +252,7 @@ impl<'a> World<'a> {
     fn run(
         mut self,
         sockets: Sockets,
-        teller: TcpInfoReader,
+        info_reader: TcpInfoReader,
         address: impl Fn(u16) -> SocketAddrV4,
         settings: &[Setting],
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
@@ -262,8 +262,8 @@ impl<'a> World<'a> {
         let spec = self.run.spec;
         let kernel_flows = spec.flows.iter().filter_map(kernel_config).count();
         let shared = Shared::new(self.emulator.origin(), spec.flows.len(), kernel_flows);
-        let (happenings, reported) = mpsc::channel();
-        let context = Context { shared: &shared, teller, happenings: &happenings };
+        let (events, reported) = mpsc::channel();
+        let context = Context { shared: &shared, info_reader, events: &events };
         let described = (0u16..).zip(&spec.flows).zip(sockets.connectors);
         let list = described.filter_map(|((index, flow), socket)| {
             let foreign = KernelFlow::new(index.into(), flow, &spec.measure, self.run.seed);

@@ -1,5 +1,5 @@
 //! Record of one host's part in a run: everything that its flows were given, so that another machine can
-//! repeat it.
+//! replay it.
 
 use serde::{Deserialize, Serialize};
 use weir_cc::RecoveryState;
@@ -97,7 +97,7 @@ pub(super) const EVENT_KINDS: [&str; 11] = [
     "loss",
 ];
 
-/// A flow of the kernel's, with a log of what it was given if another machine is to repeat it.
+/// A flow of the kernel's, with a log of what it was given if another machine is to replay it.
 #[derive(Debug)]
 pub(super) struct LoggedFlow {
     flow: KernelFlow,

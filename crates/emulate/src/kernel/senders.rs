@@ -32,8 +32,8 @@ pub(super) struct Senders<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Context<'a> {
     pub(super) shared: &'a Shared,
-    pub(super) teller: TcpInfoReader,
-    pub(super) happenings: &'a mpsc::Sender<FlowEvent>,
+    pub(super) info_reader: TcpInfoReader,
+    pub(super) events: &'a mpsc::Sender<FlowEvent>,
 }
 
 /// One flow's sending end.
@@ -387,15 +387,15 @@ impl<'a> Sender<'a> {
     fn read(&self) -> io::Result<ConnectionSample> {
         let delivered = self.context.shared.delivered(self.index as usize);
         match &self.socket {
-            Some(socket) => self.context.teller.ask(socket, self.written, delivered),
+            Some(socket) => self.context.info_reader.ask(socket, self.written, delivered),
             None => Ok(ConnectionSample { delivered, ..ConnectionSample::default() }),
         }
     }
 
     fn tell(&self, at: Instant, kind: &'static str, detail: &str) {
-        let happening = FlowEvent { at, flow: self.index, kind, detail: detail.to_owned() };
+        let event = FlowEvent { at, flow: self.index, kind, detail: detail.to_owned() };
         // The receiver is gone when the run is over.
-        let _ = self.context.happenings.send(happening);
+        let _ = self.context.events.send(event);
     }
 }
 

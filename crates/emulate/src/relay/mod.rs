@@ -9,7 +9,7 @@ mod check;
 mod clients;
 mod health;
 mod host;
-mod overflow;
+pub(crate) mod overflow;
 mod packet;
 mod path;
 mod udp;

@@ -37,7 +37,7 @@ pub fn merge(spec: &RunSpec, seed: u64, hosts: &[MeasuredHost]) -> Result<Outcom
         for sent in &host.record.sent {
             let refused = |problem| KernelError::Host { host: host.name.clone(), problem };
             let received = received(hosts, sent.flow).map_err(refused)?;
-            let flow = repeat(spec, seed, sent, received, &mut samples).map_err(refused)?;
+            let flow = replay(spec, seed, sent, received, &mut samples).map_err(refused)?;
             if flows.insert(sent.flow, flow).is_some() {
                 return Err(refused(format!("flow {} has two senders", sent.flow)));
             }
@@ -67,7 +67,7 @@ pub fn merge(spec: &RunSpec, seed: u64, hosts: &[MeasuredHost]) -> Result<Outcom
     outcome.samples = samples;
     forget_unknown(&mut outcome.samples, spec);
     forget_links(&mut outcome);
-    judge(&mut outcome, spec, seed, hosts);
+    assess(&mut outcome, spec, seed, hosts);
     Ok(outcome)
 }
 
@@ -85,8 +85,8 @@ fn received(hosts: &[MeasuredHost], flow: u32) -> Result<&ReceivedFlow, String> 
     if in_order { Ok(found) } else { Err(format!("what flow {flow} received decreases")) }
 }
 
-/// Gives a flow again what it was given on its host.
-fn repeat(
+/// Replays to a flow the steps that it had on its host.
+fn replay(
     spec: &RunSpec,
     seed: u64,
     sent: &SentFlow,
@@ -106,6 +106,10 @@ fn repeat(
                 flow.on_time(now);
             }
             Step::Answer(bytes) => flow.on_answer(now, *bytes)?,
+            // Nothing that was not sent has arrived, whatever the clocks of the two hosts say.
+            Step::Open(numbers) if sample(numbers, 0).segments == 0 => {
+                flow.open_books(now, &sample(numbers, 0));
+            }
             Step::Open(numbers) => flow.open_books(now, &reading(numbers)),
             Step::Sample(numbers) => samples.extend(flow.sample(now, &reading(numbers))),
             Step::Close(numbers, ending) => {
@@ -200,8 +204,8 @@ fn forget_links(outcome: &mut Outcome) {
 }
 
 /// Fills in whether the run is valid.
-fn judge(outcome: &mut Outcome, spec: &RunSpec, seed: u64, hosts: &[MeasuredHost]) {
-    let mut said: Vec<String> = Vec::new();
+fn assess(outcome: &mut Outcome, spec: &RunSpec, seed: u64, hosts: &[MeasuredHost]) {
+    let mut warnings: Vec<String> = Vec::new();
     let (mut most_cpu, mut actions) = (0.0f64, [0u64; 2]);
     for host in hosts {
         let HostRecord { actions: [done, late], cpu, real, .. } = &host.record;
@@ -210,22 +214,22 @@ fn judge(outcome: &mut Outcome, spec: &RunSpec, seed: u64, hosts: &[MeasuredHost
         most_cpu = most_cpu.max(busiest);
         if *late as f64 > *done as f64 * TOO_OFTEN {
             let percent = *late as f64 / *done as f64 * 100.0;
-            said.push(format!(
+            warnings.push(format!(
                 "host '{}': {percent:.1} % of what senders do was more than {LATE} late",
                 host.name
             ));
         }
         if busiest >= NO_TIME_LEFT {
             let percent = busiest * 100.0;
-            said.push(format!("host '{}' used {percent:.0} % of a core", host.name));
+            warnings.push(format!("host '{}' used {percent:.0} % of a core", host.name));
         }
-        said.extend(host.record.sent.iter().filter_map(|sent| {
+        warnings.extend(host.record.sent.iter().filter_map(|sent| {
             let (row, flow) = (outcome.flows.get(sent.flow as usize)?, sent.flow as usize);
             let planned = spec.flows[flow].drawn_start(seed);
             started_off(row, sent, planned, host.clock_error)
         }));
     }
-    said.extend(limited_by_buffers(outcome, spec));
+    warnings.extend(limited_by_buffers(outcome, spec));
     let summary = &mut outcome.summary;
     summary.cpu_ratio = Some(most_cpu);
     summary.on_time_ratio = (actions[0] > 0)
@@ -233,7 +237,7 @@ fn judge(outcome: &mut Outcome, spec: &RunSpec, seed: u64, hosts: &[MeasuredHost
     summary.health = Some("good".to_owned());
     let settings = hosts.iter().map(|host| format!("{}: {}", host.name, host.record.settings));
     summary.settings = Some(settings.collect::<Vec<_>>().join(" | "));
-    add(summary, said);
+    add(summary, warnings);
 }
 
 /// A start that may be off by more than a round trip is another experiment.

@@ -5,8 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rustix::event::PollFlags;
 use weir_scene::{
@@ -22,6 +24,7 @@ use super::super::receivers::Arrivals;
 use super::super::record::{EVENT_KINDS, Ending, ReceivedFlow, SentFlow, Step, numbers};
 use super::super::senders::{Lateness, after};
 use super::super::shared::{Polls, Shared, be_eager};
+use super::tap::{PacketLog, Tap};
 use crate::health::thread_cpu_time;
 use crate::world::frame;
 use crate::world::payload::Pattern;
@@ -32,6 +35,8 @@ pub(super) struct OwnPart<'a> {
     medium: HostMedium<'a>,
     ends: BTreeMap<u32, OwnEnd>,
     lateness: Lateness,
+    /// Bytes sent and received so far, for others to read.
+    moved: Arc<AtomicU64>,
 }
 
 /// One end of one flow.
@@ -74,6 +79,7 @@ struct HostMedium<'a> {
     scratch: Vec<u8>,
     /// The payload of the packet that is being handed over.
     current: Vec<u8>,
+    tap: Option<Tap>,
     error: Option<io::Error>,
 }
 
@@ -87,16 +93,19 @@ struct Here {
 }
 
 impl<'a> OwnPart<'a> {
-    /// The ends of the flows `sides`, each with the address of its other end.
+    /// The ends of the flows `sides`, each with the address of its other end. `log` receives the packets of
+    /// those that are sent here.
     pub(super) fn new(
         spec: &'a RunSpec,
         seed: u64,
         socket: Socket,
-        sides: &BTreeMap<usize, (Side, SocketAddrV4)>,
+        sides: &BTreeMap<usize, (Side, SocketAddr)>,
         interval: Duration,
+        moved: Arc<AtomicU64>,
+        log: Option<PacketLog>,
     ) -> io::Result<Self> {
         let here = sides.iter().map(|(flow, (side, peer))| {
-            (*flow as u32, Here { side: *side, peer: (*peer).into(), own: None })
+            (*flow as u32, Here { side: *side, peer: *peer, own: None })
         });
         let mut medium = HostMedium {
             net: Network::new(spec, seed).map_err(io::Error::other)?,
@@ -108,6 +117,7 @@ impl<'a> OwnPart<'a> {
             pattern: Pattern::new(seed),
             scratch: Vec::new(),
             current: Vec::new(),
+            tap: log.map(Tap::new),
             error: None,
         };
         let here = medium.here.clone();
@@ -115,7 +125,7 @@ impl<'a> OwnPart<'a> {
             (index, OwnEnd::new(index, side, spec, seed, interval, &mut medium))
         });
         let ends = ends.collect();
-        Ok(Self { spec, medium, ends, lateness: Lateness::default() })
+        Ok(Self { spec, medium, ends, lateness: Lateness::default(), moved })
     }
 
     /// Works until the run is over.
@@ -149,11 +159,17 @@ impl<'a> OwnPart<'a> {
                 next_sample = measure.sample_interval.map(|every| after(due, every, now));
             }
             self.check()?;
+            self.moved.store(self.ends.values().map(OwnEnd::moved).sum(), Ordering::Relaxed);
             let warming = Some(warmed_up).filter(|at| *at > now);
-            let next = [self.medium.wakes.peek(), next_sample, warming].into_iter().flatten().min();
+            let ending = Some(self.medium.end).filter(|at| *at > now);
+            let next = [self.medium.wakes.peek(), next_sample, warming, ending];
+            let next = next.into_iter().flatten().min();
             self.wait(next.unwrap_or(Instant::MAX).saturating_since(shared.now()))?;
         }
         let end = (Instant::ZERO + measure.duration).min(shared.now());
+        if let Some(tap) = self.medium.tap.take() {
+            tap.finish();
+        }
         let mut record = self.finish(end);
         record.cpu = thread_cpu_time().saturating_sub(cpu_before);
         Ok(record)
@@ -277,9 +293,11 @@ impl OwnEnd {
         }
         let Some(reading) = self.flow.connection_sample(now) else { return false };
         self.last = reading;
-        self.started.get_or_insert(now.as_nanos());
+        let has_started = self.started.replace(self.started.unwrap_or(now.as_nanos())).is_some();
         if is_warm && !std::mem::replace(&mut self.is_open, true) {
-            self.steps.push((now.as_nanos(), Step::Open(numbers(&reading))));
+            // What it sent in its first turn is after `now`.
+            let before = if has_started { reading } else { ConnectionSample::default() };
+            self.steps.push((now.as_nanos(), Step::Open(numbers(&before))));
         }
         let failure = self.flow.failure().map(|why| Ending::Failed(why.to_owned()));
         let ended = match failure {
@@ -291,6 +309,14 @@ impl OwnEnd {
             self.close(now, ending);
             true
         })
+    }
+
+    /// Bytes that the other end has acknowledged, or that have arrived here.
+    fn moved(&self) -> u64 {
+        match self.side {
+            Side::Sender => self.last.acked,
+            Side::Receiver => self.flow.delivered(),
+        }
     }
 
     fn sample(&mut self, due: Instant) {
@@ -335,7 +361,13 @@ impl HostMedium<'_> {
         };
         self.current.clear();
         self.current.extend_from_slice(frame::payload(bytes));
-        Some(Packet { direction: other.direction(), sent: self.net.now, ..packet })
+        let packet = Packet { direction: other.direction(), sent: self.net.now, ..packet };
+        if here.side == Side::Sender
+            && let Some(tap) = &mut self.tap
+        {
+            tap.record(&packet, self.net.now);
+        }
+        Some(packet)
     }
 }
 
@@ -358,6 +390,11 @@ impl Medium for HostMedium<'_> {
         let is_late = side == Side::Sender && self.net.now >= self.end;
         if packet.direction != side.direction() || is_late {
             return;
+        }
+        if side == Side::Sender
+            && let Some(tap) = &mut self.tap
+        {
+            tap.record(&packet, self.net.now);
         }
         let place = offset..offset + u64::from(segment.payload_len);
         self.scratch.clear();

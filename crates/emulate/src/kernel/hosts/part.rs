@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc;
 use std::thread::scope;
 
@@ -23,6 +25,8 @@ use super::super::senders::{Context, FlowEvent, Legacy, Sender, Senders};
 use super::super::shared::Shared;
 use super::super::{KernelError, joined, machine, sockets};
 use super::own::{OwnPart, OwnRecord};
+use super::tap::PacketLog;
+use crate::datagrams::PathSocket;
 
 /// Refuses what no pair of hosts can run, whatever congestion controls they have.
 ///
@@ -57,6 +61,10 @@ pub struct HostPart {
     /// Of our own flows that begin here, the address that they come from.
     own_sends: BTreeMap<usize, Ipv4Addr>,
     own_receives: Vec<usize>,
+    /// Bytes that our own flows have sent and received, as far as they are acknowledged.
+    moved: Arc<AtomicU64>,
+    /// Where the packets of our own flows that it sends are recorded.
+    packets: Option<PacketLog>,
 }
 
 impl HostPart {
@@ -85,15 +93,7 @@ impl HostPart {
                 });
             }
         }
-        let mut part = Self {
-            spec: spec.clone(),
-            seed,
-            connectors: BTreeMap::new(),
-            listeners: BTreeMap::new(),
-            socket: None,
-            own_sends: BTreeMap::new(),
-            own_receives: Vec::new(),
-        };
+        let mut part = Self::empty(spec, seed);
         let here: Vec<FlowSpec> = here.into_iter().map(|index| spec.flows[index].clone()).collect();
         let here = RunSpec { flows: here, ..spec.clone() };
         check::check(&here, controllers, Router::Weir)?;
@@ -103,7 +103,7 @@ impl HostPart {
                 let socket = part.connector(*index, *to).map_err(opening)?;
                 part.connectors.insert(*index, socket);
             } else {
-                part.check_length(*index, *to)?;
+                part.check_length(*index, (*to).into())?;
                 part.own_sends.insert(*index, source(*to).map_err(opening)?);
             }
         }
@@ -121,6 +121,62 @@ impl HostPart {
                 Some(Socket::bind(any).map_err(|error| opening(io::Error::other(error)))?);
         }
         Ok(part)
+    }
+
+    /// The ends of flows of our own transport on one side of a path: of those in `sends` the sending ones,
+    /// of all others the receiving ones.
+    ///
+    /// # Errors
+    /// If a flow is not one of our transport, or its segments do not fit the path.
+    pub fn over(
+        spec: &RunSpec,
+        seed: u64,
+        path: PathSocket,
+        sends: &BTreeSet<usize>,
+    ) -> Result<Self, KernelError> {
+        check_between_hosts(spec)?;
+        let (socket, remote) = path.into_parts();
+        let mut part = Self::empty(spec, seed);
+        for (index, flow) in spec.flows.iter().enumerate() {
+            if kernel_config(flow).is_some() {
+                let problem = "its ends are the kernel's; write ends = weir".to_owned();
+                return Err(KernelError::Unfit { flow: flow.name.clone(), problem });
+            }
+            if sends.contains(&index) {
+                part.check_length(index, remote.ip())?;
+                part.own_sends.insert(index, Ipv4Addr::UNSPECIFIED);
+            } else {
+                part.own_receives.push(index);
+            }
+        }
+        part.socket = Some(socket);
+        Ok(part)
+    }
+
+    fn empty(spec: &RunSpec, seed: u64) -> Self {
+        Self {
+            spec: spec.clone(),
+            seed,
+            connectors: BTreeMap::new(),
+            listeners: BTreeMap::new(),
+            socket: None,
+            own_sends: BTreeMap::new(),
+            own_receives: Vec::new(),
+            moved: Arc::default(),
+            packets: None,
+        }
+    }
+
+    /// The same that records the packets of our own flows that it sends, and where they are after the run.
+    #[must_use]
+    pub fn recording(mut self) -> (Self, PacketLog) {
+        let log = self.packets.get_or_insert_default().clone();
+        (self, log)
+    }
+
+    /// Number of bytes that flows of our own transport have sent or received so far, while it runs too.
+    pub fn moved(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.moved)
     }
 
     /// The address that each flow comes from.
@@ -150,38 +206,40 @@ impl HostPart {
     /// `peers` has the other end of each flow: where it listens, or the address that it comes from.
     ///
     /// # Errors
-    /// If the system refuses something on the way.
+    /// If a flow has no peer, or the system refuses something on the way.
     pub fn run(
         self,
         start: u64,
-        peers: &BTreeMap<usize, SocketAddrV4>,
+        peers: &BTreeMap<usize, SocketAddr>,
         watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
     ) -> Result<HostRecord, KernelError> {
         let interval = (self.spec.measure.duration / MOST_ROWS).max(FINEST);
-        let own_sides = self.own_sides(peers);
-        let Self { spec, seed, connectors, listeners, socket, own_sends, own_receives } = self;
-        let teller = machine::teller()?;
+        let own_sides = self.own_sides(peers)?;
+        let kernels = self.kernel_peers(peers)?;
+        let Self { spec, seed, connectors, listeners, socket, own_receives, moved, .. } = self;
+        let open = connectors.len() + self.own_sends.len();
+        let info_reader = machine::info_reader()?;
         let left = Duration::from_nanos(start.saturating_sub(clock::monotonic_nanos()));
-        let open = connectors.len() + own_sends.len();
         let shared = Shared::new(clock::now() + left, spec.flows.len(), open);
         let _punctual = TimerSlackGuard::set();
-        let (happenings, reported) = mpsc::channel();
-        let context = Context { shared: &shared, teller, happenings: &happenings };
-        let list = connectors.into_iter().filter_map(|(index, socket)| {
+        let (events, reported) = mpsc::channel();
+        let context = Context { shared: &shared, info_reader, events: &events };
+        let list = connectors.into_iter().map(|(index, socket)| {
             let flow = KernelFlow::new(index as u32, &spec.flows[index], &spec.measure, seed);
             let (flow, described) = (LoggedFlow::logged(flow), &spec.flows[index]);
-            Some(Sender::new(context, flow, described, index as u32, socket, *peers.get(&index)?))
+            Sender::new(context, flow, described, index as u32, socket, kernels[&index])
         });
         let (list, measure) = (list.collect(), spec.measure);
         let end = Instant::ZERO + measure.duration;
         let senders = Senders { list, measure, shared: &shared, end };
-        let ends = listeners.into_iter().filter_map(|(index, socket)| {
-            let receiver = Receiver::new(index, &spec.flows[index], socket);
-            Some(receiver.of_host(*peers.get(&index)?, interval))
+        let ends = listeners.into_iter().map(|(index, socket)| {
+            Receiver::new(index, &spec.flows[index], socket).of_host(kernels[&index], interval)
         });
-        let ends: Vec<Receiver> = ends.collect();
+        let ends: Vec<_> = ends.collect();
         let receives = !ends.is_empty() || !own_receives.is_empty();
-        let own = socket.map(|socket| OwnPart::new(&spec, seed, socket, &own_sides, interval));
+        let own = socket.map(|socket| {
+            OwnPart::new(&spec, seed, socket, &own_sides, interval, moved, self.packets)
+        });
         let own = own.transpose().map_err(opening)?;
         let mut goes_on = || {
             let has_ended = shared.is_over() || (shared.open_flows() == 0 && !receives);
@@ -207,7 +265,7 @@ impl HostPart {
             let own = own.map_err(|error| KernelError::System { what: "driving our flows", error });
             Ok::<_, KernelError>((sent?, received?, own?))
         })?;
-        drop(happenings);
+        drop(events);
         let settings = machine::describe(&machine::present_settings()?);
         let real = (shared.now() - Instant::ZERO).as_nanos();
         Ok(HostRecord { settings, real, ..recorded(sent, received, own, reported, &shared) })
@@ -225,30 +283,59 @@ impl HostPart {
     /// Which end of each of our own flows is here, and where the other is.
     fn own_sides(
         &self,
-        peers: &BTreeMap<usize, SocketAddrV4>,
-    ) -> BTreeMap<usize, (Side, SocketAddrV4)> {
+        peers: &BTreeMap<usize, SocketAddr>,
+    ) -> Result<BTreeMap<usize, (Side, SocketAddr)>, KernelError> {
         let sends = self.own_sends.keys().map(|index| (*index, Side::Sender));
         let receives = self.own_receives.iter().map(|index| (*index, Side::Receiver));
         let sides = sends.chain(receives);
-        sides.filter_map(|(index, side)| Some((index, (side, *peers.get(&index)?)))).collect()
+        sides.map(|(index, side)| Ok((index, (side, self.peer(index, peers)?)))).collect()
+    }
+
+    /// Where the other end of each of the kernel's flows is.
+    fn kernel_peers(
+        &self,
+        peers: &BTreeMap<usize, SocketAddr>,
+    ) -> Result<BTreeMap<usize, SocketAddrV4>, KernelError> {
+        let here = self.connectors.keys().chain(self.listeners.keys());
+        let of = |index: &usize| match self.peer(*index, peers)? {
+            SocketAddr::V4(peer) => Ok((*index, peer)),
+            SocketAddr::V6(peer) => {
+                Err(self.unfit(*index, format!("its other end is at {peer}; IPv4 is needed")))
+            }
+        };
+        here.map(of).collect()
+    }
+
+    fn peer(
+        &self,
+        index: usize,
+        peers: &BTreeMap<usize, SocketAddr>,
+    ) -> Result<SocketAddr, KernelError> {
+        let peer = peers.get(&index).copied();
+        peer.ok_or_else(|| self.unfit(index, "the address of its other end is missing".to_owned()))
+    }
+
+    fn unfit(&self, index: usize, problem: String) -> KernelError {
+        KernelError::Unfit { flow: self.spec.flows[index].name.clone(), problem }
     }
 
     /// Refuses segments whose datagrams are longer than what the first network on the way takes.
-    fn check_length(&self, index: usize, to: Ipv4Addr) -> Result<(), KernelError> {
+    fn check_length(&self, index: usize, to: IpAddr) -> Result<(), KernelError> {
         let Some(flow) = self.flow(index) else { return Ok(()) };
         let TransportSpec::Reliable(config) = &flow.transport else { return Ok(()) };
-        let Some(most) = path_mtu(SocketAddr::from((to, DISCARD_PORT))) else { return Ok(()) };
-        let headers = IP_HEADER + UDP_HEADER + TCP_HEADER + sockets::options_len(config);
-        if config.mss + headers <= most {
+        let Some(largest) = path_mtu(SocketAddr::new(to, DISCARD_PORT)) else { return Ok(()) };
+        let ip = if to.to_canonical().is_ipv4() { IP_HEADER } else { IPV6_HEADER };
+        let headers = ip + UDP_HEADER + TCP_HEADER + sockets::options_len(config);
+        if config.mss + headers <= largest {
             return Ok(());
         }
         let problem = format!(
-            "mss = {}: a datagram takes {headers} bytes more, and the path to {to} takes {most}; \
+            "mss = {}: a datagram takes {headers} bytes more, and the path to {to} takes {largest}; \
              write mss = {}",
             config.mss,
-            most.saturating_sub(headers)
+            largest.saturating_sub(headers)
         );
-        Err(KernelError::Unfit { flow: flow.name.clone(), problem })
+        Err(self.unfit(index, problem))
     }
 
     /// Bound to the address that the route to `to` begins with, so that the other host may expect it.
@@ -323,5 +410,6 @@ const MOST_ROWS: u64 = 100_000;
 const FINEST: Duration = Duration::from_millis(1);
 /// Nothing is sent there: a UDP socket that is connected only asks for the route.
 const DISCARD_PORT: u16 = 9;
+const IPV6_HEADER: u32 = 40;
 /// Without options.
 const TCP_HEADER: u32 = 20;
