@@ -8,6 +8,7 @@ import json
 import re
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import made
 import numpy as np
@@ -25,6 +27,7 @@ from typer.testing import Result
 
 import weir
 from weir.api import scenario_plan
+from weir.cli.ui import in_browser
 from weir.errors import InputError
 from weir.scenario import read
 from weir.ui import page
@@ -453,3 +456,31 @@ def test_ctrl_c_ends_it_with_success(built: Path, args: list[str]) -> None:
     assert process.returncode == 0
     assert "Traceback" not in stderr
     assert "stopped" in stderr
+
+
+def test_no_command_line_has_the_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = list[str]()
+
+    def open_one(url: str) -> bool:
+        opened.append(url)
+        return True
+
+    monkeypatch.setattr("webbrowser.open", open_one)
+    with in_browser("http://127.0.0.1:8899/#secret&x=1") as is_open:
+        assert is_open
+        (url,) = opened
+        assert "secret" not in url
+        file = Path(urlsplit(url).path)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
+        assert 'content="0;url=http://127.0.0.1:8899/#secret&amp;x=1"' in file.read_text()
+    assert not file.parent.exists()
+
+
+def test_a_file_may_lead_to_the_page_and_show_none_of_it(server: Server) -> None:
+    foreign = {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Mode": "navigate"}
+    statuses = [
+        ask(server, path, **foreign, Sec_Fetch_Dest=dest, X_Weir_Token=server.token)[0]
+        for path, dest in (("/", "document"), ("/", "iframe"), ("/api/state", "document"))
+    ]
+    assert statuses == [200, 403, 403]

@@ -42,6 +42,33 @@ def _settings(metavar: str, what: str) -> Any:
     return typer.Option(metavar=metavar, help=what, show_default=False, rich_help_panel=MEASUREMENT)
 
 
+_Stacks = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,...",
+        help="Controllers to try, also with a recovery scheme, as in rack/bbr.",
+        show_default="eight of Linux, bbr3 and copa",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+_Size = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Bytes to transfer, as in 10mb.",
+        show_default="as measured",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+_Queues = Annotated[
+    str | None,
+    _settings(
+        "QUEUE,...",
+        "Queues of the bottleneck to try: a size or a discipline, as in 1bdp,fq-codel.",
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(advise)
@@ -49,31 +76,9 @@ def register(app: typer.Typer) -> None:
 
 def advise(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="Capture, or result directory.")],
-    stacks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Controllers to try, also with a recovery scheme, as in rack/bbr.",
-            show_default="eight of Linux, bbr3 and copa",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = None,
-    size: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Bytes to transfer, as in 10mb.",
-            show_default="as measured",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = None,
-    queues: Annotated[
-        str | None,
-        _settings(
-            "QUEUE,...",
-            "Queues of the bottleneck to try: a size or a discipline, as in 1bdp,fq-codel.",
-        ),
-    ] = None,
+    stacks: _Stacks = None,
+    size: _Size = None,
+    queues: _Queues = None,
     mss: Annotated[str | None, _settings("BYTES,...", "Largest segments to try.")] = None,
     streams: Annotated[
         str | None,

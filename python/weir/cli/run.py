@@ -10,6 +10,7 @@ import typer
 from weir.api import Execution, scenario_plan
 from weir.cli import complete, options, output, plans, rows, table
 from weir.options import MEASUREMENT
+from weir.results import Results
 from weir.scenario import SIM, parse_assignments, parse_sweep, read
 from weir.tables import cases_table
 from weir.tc import keys
@@ -43,6 +44,26 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir run mine.toml --resume"""
 
 
+_File = Annotated[
+    Path,
+    typer.Argument(
+        metavar="FILE",
+        help="A scenario file, or the name of one that comes with Weir.",
+        autocompletion=complete.scenarios,
+    ),
+]
+_Hosts = Annotated[
+    Path | None,
+    typer.Option(
+        "--hosts",
+        metavar="FILE",
+        help="Run the flows between the hosts of this file, over ssh. The network is the one "
+        "between them.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(run)
@@ -50,14 +71,7 @@ def register(app: typer.Typer) -> None:
 
 @table.taking(Execution)
 def run(
-    file: Annotated[
-        Path,
-        typer.Argument(
-            metavar="FILE",
-            help="A scenario file, or the name of one that comes with Weir.",
-            autocompletion=complete.scenarios,
-        ),
-    ],
+    file: _File,
     *,
     tc: plans.Tc = None,
     reverse_tc: plans.ReverseTc = None,
@@ -69,16 +83,7 @@ def run(
     virtual: plans.Virtual = False,
     kernel: plans.Kernel = None,
     router: plans.Router = plans.OURS,
-    hosts: Annotated[
-        Path | None,
-        typer.Option(
-            "--hosts",
-            metavar="FILE",
-            help="Run the flows between the hosts of this file, over ssh. The network is the one "
-            "between them.",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = None,
+    hosts: _Hosts = None,
     trust_controllers: plans.TrustControllers = False,
     dry_run: plans.DryRun = False,
     no_report: plans.NoReport = False,
@@ -119,10 +124,15 @@ def run(
         results = plans.run_plan(plan, report, **how)
     else:
         results = between.run_plan(plan, bed, report, quiet=quiet, **how)
-    if json:
+    _show(results, as_json=json)
+    plans.finish(results, report, quiet=quiet)
+
+
+def _show(results: Results, *, as_json: bool) -> None:
+    """Prints the cases, and in JSON their flows."""
+    if as_json:
         flows = rows.flow_rows(results)
         cases = rows.case_rows(results)
         output.print_json("run", [{**row, "flows": flows.get(row["label"], [])} for row in cases])
     else:
         output.show(cases_table(results))
-    plans.finish(results, report, quiet=quiet)

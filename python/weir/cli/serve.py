@@ -31,6 +31,35 @@ _EXAMPLES = """[bold]Examples[/bold]
 _LIMITS = "Limits"
 
 
+_KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file",
+        "--key",
+        metavar="FILE",
+        help="Admit clients with this key, made by weir key. With - the key is a line of "
+        "standard input, at whose end the server ends.",
+    ),
+]
+_MaxRate = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RATE",
+        help="Most of all flows of a test in one direction.",
+        show_default="none",
+        rich_help_panel=_LIMITS,
+    ),
+]
+_Stdio = Annotated[
+    bool,
+    typer.Option(
+        "--stdio",
+        help="Take part in runs of weir run --hosts, which starts this over ssh. Ends with "
+        "standard input.",
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(serve)
@@ -43,28 +72,11 @@ def serve(
             metavar="ADDR:PORT", help="Where to listen, TCP and UDP; port 0 selects a free one."
         ),
     ] = ":9077",
-    key_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--key-file",
-            "--key",
-            metavar="FILE",
-            help="Admit clients with this key, made by weir key. With - the key is a line of "
-            "standard input, at whose end the server ends.",
-        ),
-    ] = None,
+    key_file: _KeyFile = None,
     no_key: Annotated[
         bool, typer.Option("--no-key", help="Admit any client that can reach the port.")
     ] = False,
-    max_rate: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RATE",
-            help="Most of all flows of a test in one direction.",
-            show_default="none",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = None,
+    max_rate: _MaxRate = None,
     max_time: Annotated[
         str, typer.Option(metavar="TIME", help="Longest load.", rich_help_panel=_LIMITS)
     ] = "60s",
@@ -77,14 +89,7 @@ def serve(
             rich_help_panel=_LIMITS,
         ),
     ] = 1,
-    stdio: Annotated[
-        bool,
-        typer.Option(
-            "--stdio",
-            help="Take part in runs of weir run --hosts, which starts this over ssh. Ends with "
-            "standard input.",
-        ),
-    ] = False,
+    stdio: _Stdio = False,
     quiet: options.Quiet = False,
 ) -> None:
     """Serves until it is interrupted."""
@@ -113,14 +118,19 @@ def serve(
         host, port = server.address[:2]
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         output.note(f"listening on {where}, TCP and UDP", quiet=quiet)
-        try:
-            if has_input:
-                while sys.stdin.buffer.readline():
-                    pass
-            else:
-                threading.Event().wait()
-        except KeyboardInterrupt:
-            raise StoppedError("stopped") from None
+        _wait(has_input=has_input)
+
+
+def _wait(*, has_input: bool) -> None:
+    """Waits for Ctrl-C, or for the end of standard input."""
+    try:
+        if has_input:
+            while sys.stdin.buffer.readline():
+                pass
+        else:
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        raise StoppedError("stopped") from None
 
 
 def _serve_run(key_file: Path | None, *, no_key: bool) -> None:

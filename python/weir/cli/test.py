@@ -53,6 +53,91 @@ _DURATION, _WARMUP = "15s", "3s"
 _DEFAULT_DIRECTIONS = "up,down"
 
 
+_Cc = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME,...",
+        help="Congestion controls of the kernel, or all that both ends have.",
+        show_default="the kernel's default",
+        rich_help_panel=TRAFFIC,
+    ),
+]
+_Stack = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="STACK",
+        help="Our transport over UDP, as in rack/cubic; repeat the option for further stacks.",
+        show_default="none",
+        rich_help_panel=TRAFFIC,
+    ),
+]
+_Streams = Annotated[
+    int,
+    typer.Option(
+        metavar="NUMBER",
+        min=1,
+        max=64,
+        help="Parallel flows in each direction.",
+        rich_help_panel=TRAFFIC,
+    ),
+]
+_Direction = Annotated[
+    str,
+    typer.Option(
+        metavar="up,down,both",
+        help="Directions of the load, one run each; both is up and down at the same time.",
+        rich_help_panel=TRAFFIC,
+    ),
+]
+_Udp = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RATE",
+        help="Load by UDP datagrams at this rate, in place of TCP.",
+        show_default="off",
+        rich_help_panel=TRAFFIC,
+    ),
+]
+_Warmup = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="Part of it at the beginning that is not measured.",
+        show_default=f"{_WARMUP}, at most a third of the time",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+_Repeat = Annotated[
+    int,
+    typer.Option(
+        "--repeat",
+        "-n",
+        metavar="NUMBER",
+        min=1,
+        help="Repeats of every load.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+_KeyFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--key-file", "--key", metavar="FILE", help="Copy of the server's key; see weir key."
+    ),
+]
+_Remote = Annotated[
+    str,
+    typer.Option(metavar="PROGRAM", help="With ssh://: Weir on that host.", rich_help_panel=_SSH),
+]
+_Ssh = Annotated[
+    str,
+    typer.Option(
+        metavar="COMMAND",
+        help="With ssh://: OpenSSH's client and its options.",
+        rich_help_panel=_SSH,
+    ),
+]
+
+
 def register(app: typer.Typer) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(path_test)
@@ -66,94 +151,19 @@ def path_test(
             help="HOST[:PORT] that runs weir serve, or ssh://[USER@]HOST[:PORT] to start it there.",
         ),
     ],
-    cc: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME,...",
-            help="Congestion controls of the kernel, or all that both ends have.",
-            show_default="the kernel's default",
-            rich_help_panel=TRAFFIC,
-        ),
-    ] = None,
-    stack: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="STACK",
-            help="Our transport over UDP, as in rack/cubic; repeat the option for further stacks.",
-            show_default="none",
-            rich_help_panel=TRAFFIC,
-        ),
-    ] = None,
-    streams: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            min=1,
-            max=64,
-            help="Parallel flows in each direction.",
-            rich_help_panel=TRAFFIC,
-        ),
-    ] = 1,
-    direction: Annotated[
-        str,
-        typer.Option(
-            metavar="up,down,both",
-            help="Directions of the load, one run each; both is up and down at the same time.",
-            rich_help_panel=TRAFFIC,
-        ),
-    ] = _DEFAULT_DIRECTIONS,
-    udp: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RATE",
-            help="Load by UDP datagrams at this rate, in place of TCP.",
-            show_default="off",
-            rich_help_panel=TRAFFIC,
-        ),
-    ] = None,
+    cc: _Cc = None,
+    stack: _Stack = None,
+    streams: _Streams = 1,
+    direction: _Direction = _DEFAULT_DIRECTIONS,
+    udp: _Udp = None,
     duration: Annotated[
         str, typer.Option(metavar="TIME", help="Time of each load.", rich_help_panel=MEASUREMENT)
     ] = _DURATION,
-    warmup: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="Part of it at the beginning that is not measured.",
-            show_default=f"{_WARMUP}, at most a third of the time",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = "",
-    repeat: Annotated[
-        int,
-        typer.Option(
-            "--repeat",
-            "-n",
-            metavar="NUMBER",
-            min=1,
-            help="Repeats of every load.",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = 3,
-    key_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--key-file", "--key", metavar="FILE", help="Copy of the server's key; see weir key."
-        ),
-    ] = None,
-    remote: Annotated[
-        str,
-        typer.Option(
-            metavar="PROGRAM", help="With ssh://: Weir on that host.", rich_help_panel=_SSH
-        ),
-    ] = "weir",
-    ssh: Annotated[
-        str,
-        typer.Option(
-            metavar="COMMAND",
-            help="With ssh://: OpenSSH's client and its options.",
-            rich_help_panel=_SSH,
-        ),
-    ] = "ssh",
+    warmup: _Warmup = "",
+    repeat: _Repeat = 3,
+    key_file: _KeyFile = None,
+    remote: _Remote = "weir",
+    ssh: _Ssh = "ssh",
     out: plans.Out = plans.OutDefault,
     no_report: plans.NoReport = False,
     opened: plans.Open = False,

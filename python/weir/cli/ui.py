@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import webbrowser
+from collections.abc import Iterator
+from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +20,8 @@ from weir.scenario import SIM, parse_assignments, read
 
 if TYPE_CHECKING:
     from weir.ui.explorer import Explorer
+    from weir.ui.job import Job
+    from weir.ui.server import Server
 
 _HELP = """Explore results in the laboratory's page, until Ctrl-C.
 
@@ -98,9 +104,15 @@ def ui(
             plan = scenario_plan(source, {}, repeat=repeat or 1, seed=seed)
         job = Job(plan, out)
     with Server(port, files, explorer, job) as server:
+        _serve(server, job, opened=opened, quiet=quiet)
+
+
+def _serve(server: Server, job: Job | None, *, opened: bool, quiet: bool) -> None:
+    """Serves the page until Ctrl-C, and runs the job meanwhile."""
+    with contextlib.ExitStack() as stack:
         typer.echo(server.url)
         output.note("Ctrl-C ends it.", quiet=quiet)
-        if opened and not webbrowser.open(server.url):
+        if opened and not stack.enter_context(in_browser(server.url)):
             output.note("No browser was found; open the address yourself.", quiet=quiet)
         try:
             if job is not None:
@@ -111,6 +123,24 @@ def ui(
         finally:
             if job is not None:
                 job.stop()
+
+
+@contextlib.contextmanager
+def in_browser(url: str) -> Iterator[bool]:
+    """Opens an address in the browser; yields whether there is one.
+
+    The browser's command line has the name of a file that leads to the address, and that only this
+    user can read: others could list the command line, and the address has a token.
+    """
+    with TemporaryDirectory(prefix="weir-ui-") as folder:
+        file = Path(folder) / "open.html"
+        file.touch(mode=0o600)
+        file.write_text(
+            f'<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" '
+            f'content="0;url={escape(url)}"><title>Weir</title>',
+            encoding="utf-8",
+        )
+        yield webbrowser.open(file.as_uri())
 
 
 def _refuse(directory: Path | None, given: list[str]) -> None:

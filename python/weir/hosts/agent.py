@@ -20,7 +20,7 @@ from weir import _native
 from weir.errors import InputError
 from weir.pathtest import tcp_info
 
-PROTOCOL = 1
+PROTOCOL = 2
 """Rises when the two ends of different versions no longer understand each other."""
 SILENCE_S = 1.5
 """A run stops after this time without a request: with all delays within 2 s."""

@@ -193,6 +193,7 @@ class Run:
             if path.failure is not None:
                 raise WeirError(path.failure)
             own, logs, failures = path.samples(), path.logs(), path.failures()
+            record.dropped = path.dropped() + int(theirs["dropped"])
             limits = [*path.limits(), *theirs["limits"]]
             record.limits = sorted((FlowLimit(*row) for row in limits), key=lambda row: row.flow)
         elif isinstance(path, DatagramLoad):

@@ -147,6 +147,10 @@ class OwnLoad:
         sent = sorted(self._record["sent"], key=lambda flow: flow["flow"])
         return [_failure(flow["steps"]) for flow in sent]
 
+    def dropped(self) -> int:
+        """Datagrams for which this machine's receive buffer had no space."""
+        return int(self._record.get("dropped", 0))
+
     def limits(self) -> list[tuple[Any, ...]]:
         """What limited the flows that were sent here, as of `HostPart.limits`."""
         return [] if self.failure is not None else list(self._part.limits())

@@ -105,3 +105,5 @@ class Record:
     """Processor time of this process over the time of the load."""
     marks: list[MarkCount] = field(default_factory=list)
     limits: list[FlowLimit] = field(default_factory=list)
+    dropped: int = 0
+    """Datagrams of our transport that the receiving machines dropped, and not the path."""

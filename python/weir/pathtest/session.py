@@ -232,16 +232,18 @@ class Run:
         logs = [list(load.log) for load in flows.values() if isinstance(load, Receiver)]
         samples = [] if self._sampler is None else self._sampler.rows
         load, failures, limits = self._path_load, list[str | None](), list[Any]()
+        dropped = 0
         if isinstance(load, OwnLoad):
             if load.failure is not None:
                 raise ChannelError(load.failure)
             logs, samples, failures = load.logs(), load.samples(), load.failures()
-            limits = load.limits()
+            limits, dropped = load.limits(), load.dropped()
         return {
             "logs": logs,
             "samples": [list(row) for row in samples],
             "failures": failures,
             "limits": limits,
+            "dropped": dropped,
             "datagrams": load.record() if isinstance(load, DatagramLoad) else None,
             "marks": list(self._marks.items()),
         }

@@ -301,7 +301,7 @@ def _summary(
         "late_ms_p99": _percentile(late, 99),
         "late_ms_max": max(late, default=None),
         "on_time_ratio": sum(t <= 1 for t in late) / len(late) if late else None,
-        "unasked_drops": sum(stream.dropped for stream in record.streams),
+        "unasked_drops": record.dropped + sum(stream.dropped for stream in record.streams),
         "cpu_ratio": record.cpu_ratio,
         "idle_rtt_ms_p50": _percentile(idle["rtt_ms"], 50),
         "loaded_rtt_ms_p50": _percentile(loaded["rtt_ms"], 50),
@@ -348,6 +348,8 @@ def _health(record: Record) -> str:
         return "no probe was answered: does UDP reach the server?"
     if record.cpu_ratio > _STRAINED:
         return f"this process used {record.cpu_ratio:.0%} of a processor: it may limit the rate"
+    if record.dropped:
+        return f"the receiving machines dropped {record.dropped} datagrams"
     order = record.order
     for stream in record.streams:
         planned = (order.udp_bps or 0) * order.duration_s / ((LENGTH + HEADERS) * 8)

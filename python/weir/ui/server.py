@@ -4,7 +4,8 @@ Any page that the user has open can send requests to 127.0.0.1, so each request 
 
 - `Host` must be this server's own address. A name that an attacker points at 127.0.0.1 (DNS
   rebinding) is refused.
-- `Origin`, where a browser sends it, must be this server's own.
+- `Origin`, where a browser sends it, must be this server's own. A page of another origin may lead
+  the user to this one, as the file does that `weir ui` opens, but not show it in a frame.
 - Every request for data carries the token in a header of its own. Scripts of other origins cannot
   set it: browsers ask for permission first (CORS preflight), and nothing here grants it. A cookie
   would go to every port of this machine, and with requests of other pages.
@@ -168,9 +169,14 @@ class _Handler(BaseHTTPRequestHandler):
         origin = self.headers.get("Origin")
         if origin is not None and origin != f"http://{hosts[0]}":
             return "the Origin of this request is not this server"
-        if self.headers.get("Sec-Fetch-Site", "none") not in ("none", "same-origin"):
+        is_visit = urlsplit(self.path).path == "/" and self._sec_fetch("Dest") == "document"
+        if not is_visit and self._sec_fetch("Site") not in ("none", "same-origin"):
             return "this request comes from a page of another site"
         return None
+
+    def _sec_fetch(self, name: str) -> str:
+        """What the browser says of a request; `none` where it says nothing."""
+        return str(self.headers.get(f"Sec-Fetch-{name}", "none"))
 
     def _untrusted(self, path: str) -> str | None:
         """Why the request may have no data, if it asks for data."""

@@ -19,6 +19,8 @@ pub struct HostRecord {
     pub(super) actions: [u64; 2],
     /// Processor time of each thread.
     pub(super) cpu: Vec<u64>,
+    /// Datagrams of our own flows for which its receive buffer had no space.
+    pub(super) dropped: u64,
     /// Time that the run took.
     pub(super) real: u64,
     /// Release of the kernel and its TCP settings.

@@ -219,6 +219,11 @@ fn assess(outcome: &mut Outcome, spec: &RunSpec, seed: u64, hosts: &[MeasuredHos
                 host.name
             ));
         }
+        if host.record.dropped > 0 {
+            let count = host.record.dropped;
+            warnings
+                .push(format!("host '{}' dropped {count} datagrams that had arrived", host.name));
+        }
         if busiest >= NO_TIME_LEFT {
             let percent = busiest * 100.0;
             warnings.push(format!("host '{}' used {percent:.0} % of a core", host.name));
@@ -231,6 +236,8 @@ fn assess(outcome: &mut Outcome, spec: &RunSpec, seed: u64, hosts: &[MeasuredHos
     }
     warnings.extend(limited_by_buffers(outcome, spec));
     let summary = &mut outcome.summary;
+    summary.unasked_drops =
+        Some(hosts.iter().fold(0, |sum, host| host.record.dropped.saturating_add(sum)));
     summary.cpu_ratio = Some(most_cpu);
     summary.on_time_ratio = (actions[0] > 0)
         .then(|| (actions[0] - actions[1].min(actions[0])) as f64 / actions[0] as f64);

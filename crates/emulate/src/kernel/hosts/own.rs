@@ -26,6 +26,7 @@ use super::super::senders::{Lateness, after};
 use super::super::shared::{Polls, Shared, be_eager};
 use super::tap::{PacketLog, Tap};
 use crate::health::thread_cpu_time;
+use crate::relay::overflow;
 use crate::world::frame;
 use crate::world::payload::Pattern;
 
@@ -62,6 +63,8 @@ pub(super) struct OwnRecord {
     pub(super) received: Vec<ReceivedFlow>,
     pub(super) lateness: Lateness,
     pub(super) cpu: Duration,
+    /// Datagrams for which the receive buffer had no space.
+    pub(super) dropped: u64,
 }
 
 /// The UDP socket of this host, in place of the links of a run.
@@ -141,6 +144,9 @@ impl<'a> OwnPart<'a> {
         let warmed_up = Instant::ZERO + measure.warmup;
         let mut next_sample = measure.sample_interval.map(|every| Instant::ZERO + every);
         let mut inbox = Inbox::default();
+        let own = overflow::inode(&self.medium.socket);
+        let dropped = || overflow::drops().get(&own).copied().unwrap_or_default();
+        let dropped_before = dropped();
         shared.await_start()?;
         while goes_on() {
             let now = shared.now();
@@ -170,7 +176,9 @@ impl<'a> OwnPart<'a> {
         if let Some(tap) = self.medium.tap.take() {
             tap.finish();
         }
+        let dropped = dropped().saturating_sub(dropped_before);
         let mut record = self.finish(end);
+        record.dropped = dropped;
         record.cpu = thread_cpu_time().saturating_sub(cpu_before);
         Ok(record)
     }
@@ -293,7 +301,8 @@ impl OwnEnd {
         }
         let Some(reading) = self.flow.connection_sample(now) else { return false };
         self.last = reading;
-        let has_started = self.started.replace(self.started.unwrap_or(now.as_nanos())).is_some();
+        let has_started = self.started.is_some();
+        self.started.get_or_insert(now.as_nanos());
         if is_warm && !std::mem::replace(&mut self.is_open, true) {
             // What it sent in its first turn is after `now`.
             let before = if has_started { reading } else { ConnectionSample::default() };

@@ -397,6 +397,7 @@ fn recorded(
         sent: flows.chain(own.sent).collect(),
         received: ends.chain(own.received).collect(),
         actions: [sent.lateness.done + own.lateness.done, sent.lateness.late + own.lateness.late],
+        dropped: own.dropped,
         cpu: [sent.cpu, received.cpu, own.cpu].map(Duration::as_nanos).to_vec(),
         ..HostRecord::default()
     }
