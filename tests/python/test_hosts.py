@@ -245,9 +245,9 @@ events = 100
 @pytest.mark.parametrize(
     ("output", "said"),
     [
-        ('{"protocol":1}', "it answers in another protocol"),
+        (f'{{"protocol":{agent.PROTOCOL}}}', "it answers in another protocol"),
         ("[1]", "it answers in another protocol"),
-        ('{"protocol":2,"version":"9"}', "it has Weir 9, which has another protocol"),
+        ('{"protocol":99,"version":"9"}', "it has Weir 9, which has another protocol"),
         ("yes", "closed the connection|ssh ended with exit code"),
     ],
 )
