@@ -1,6 +1,7 @@
 //! Runs between hosts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Cursor;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::str::FromStr;
@@ -70,7 +71,8 @@ impl HostPart {
         }
         py.detach(|| {
             let mut reading = Reading::default();
-            let cut = reading.read("packets", &packets[..], || ControlFlow::Continue(()));
+            let cut =
+                reading.read("packets", Cursor::new(&packets[..]), || ControlFlow::Continue(()));
             cut.map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
             let rows = reading.finish().connections.into_iter();
             Ok(rows.filter_map(|row| limits(&row)).collect())
