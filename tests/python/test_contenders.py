@@ -210,8 +210,8 @@ def test_a_shipped_contender_transfers_a_file(name: str, tmp_path: Path) -> None
     flow = results.flows.row(0, named=True)
     assert flow["completed"], flow
     assert flow["stack"] == stack
-    # Of UDP, headers and repeats are included. kcptun adds three packets of parity to ten, and KCP, without
-    # congestion control, repeats what waits in the queue for longer than its timeout.
+    # Of UDP, headers and repeats are included. kcptun adds three packets of parity to ten,
+    # and KCP, without congestion control, repeats what waits in the queue for long.
     assert 300_000 <= flow["delivered_bytes"] < 2.1 * 300_000
     assert 0.3 < flow["fct_s"] < 3
     assert results.manifest["contenders"][stack]["definition"]
