@@ -2,7 +2,7 @@
 // the same range of time and the same choices.
 {
   const HEIGHT = 160;
-  const LEFT = 58;
+  const LEFT = 66;
   const MOST_NAMES = 12;
   const MEANS = 240; // slices of a line of means in sight
   const MISSING = 0xffff;
