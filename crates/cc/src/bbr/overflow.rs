@@ -20,8 +20,8 @@
 //! is 260/256, which makes up for pacing one percent below the rate.
 //!
 //! An RTT of at most 9/8 of the smallest one counts as measuring it again, so that PROBE_RTT is left out while
-//! the queue is nearly empty (an option of Google's QUIC, with the same ratio): on a path of 150 ms it costs
-//! the throughput of 0.44 s.
+//! the queue is nearly empty (an option of Google's QUIC, with the same ratio). Where the round trip takes 150 ms,
+//! each PROBE_RTT costs what the path carries in 0.44 s.
 //!
 //! No other loss conserves packets: one random loss would cost startup a round of growth. Startup has
 //! BBRv3's gains, 2.77 and 2: its window fits into a queue of one bandwidth-delay product.

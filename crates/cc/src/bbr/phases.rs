@@ -219,8 +219,8 @@ mod tests {
     use weir_units::{Rate, stream};
 
     use super::*;
-    use crate::bbr::Overflow;
     use crate::bbr::bandwidth::Bandwidth;
+    use crate::bbr::overflow::{Detector, Overflow};
 
     const MSS: Bytes = Bytes(1_250);
     const RTT: Duration = Duration::from_millis(40);
@@ -284,7 +284,7 @@ mod tests {
     fn an_rtt_near_the_smallest_makes_probe_rtt_needless_if_overflow_is_avoided() {
         let enters = |overflow: Overflow, rtt: Duration| {
             let mut bbr = probing();
-            bbr.overflow = crate::bbr::overflow::Detector::new(overflow);
+            bbr.overflow = Detector::new(overflow);
             (bbr.min_rtt, bbr.min_rtt_at) = (Some(RTT), Some(Instant::ZERO));
             let mut rng = stream(1, "unused");
             for after in [MIN_RTT_WINDOW / 2, MIN_RTT_WINDOW + Duration::from_millis(2)] {

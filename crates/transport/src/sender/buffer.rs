@@ -185,7 +185,7 @@ const FIRST_FILL: u64 = 68 * WRITE;
 /// What Linux charges a segment beyond its payload: `SKB_TRUESIZE` of an empty one with space for headers,
 /// in a kernel that has no tunnels or radio that need headroom. Others charge up to 1280 bytes.
 pub(crate) const SEGMENT_OVERHEAD: u64 = 768;
-/// What a segment has beside its payload where the buffer's size is computed: space for headers (`MAX_TCP_HEADER`)
+/// What a segment has in addition to its payload where the buffer's size is computed: space for headers (`MAX_TCP_HEADER`)
 /// and `skb_shared_info`, and a `sk_buff` of its own.
 const HEAD: u64 = 192 + 320;
 const BUFFER_HEAD: u64 = 256;
