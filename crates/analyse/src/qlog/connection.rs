@@ -44,12 +44,16 @@ struct Reported {
     cwnd_max: Option<u64>,
     /// What RTTs are multiplied by to be in milliseconds.
     rtt_scale: Option<f64>,
-    /// Whether there are acknowledgements, losses by number, frames.
+    /// Whether there are acknowledgements by number.
     has_acks: bool,
+    /// Whether there are losses by number.
     has_losses: bool,
+    /// The last number of expiries in a row, and how often it grew.
     pto_count: u64,
+    pto_growths: u64,
     /// Expiries of the probe timer, counted by their events.
     expiries: u64,
+    /// Whether a packet was sent that must be acknowledged, and one was received after it.
     has_sent: bool,
     has_answer: bool,
     /// Totals of a log without packets.
@@ -121,7 +125,7 @@ impl LoggedConnection {
 
     /// Its rows; `file` is the name of the log and `group` that of the connection in it.
     pub(crate) fn into_rows(mut self, file: &str, group: Option<&str>) -> Rows {
-        self.sent.counts.timeouts = self.reported.pto_count.max(self.reported.expiries);
+        self.sent.counts.timeouts = self.reported.pto_growths.max(self.reported.expiries);
         let is_sender = self.sent.counts.bytes >= self.received.counts.bytes;
         let sent = (&self.sent, &self.points);
         let received = (&self.received, &self.received_points);
@@ -130,7 +134,6 @@ impl LoggedConnection {
         let title = self.trace.title.as_deref().or(group).unwrap_or_default();
         let own = match self.trace.vantage.as_deref() {
             Some("client") => "client",
-            Some("server") => "server",
             // A log without a side is mostly that of a server.
             _ => "server",
         };
@@ -360,10 +363,9 @@ impl LoggedConnection {
         if !self.reported.has_sent {
             self.take_totals(time, data);
         }
-        let count = amount(data, &["pto_count"]).unwrap_or(0);
-        self.reported.pto_count += u64::from(count > 0 && self.holder.pto_count < count);
-        if data.get("pto_count").is_some() {
-            self.holder.pto_count = count;
+        if let Some(count) = amount(data, &["pto_count"]) {
+            self.reported.pto_growths += u64::from(count > self.reported.pto_count);
+            self.reported.pto_count = count;
         }
     }
 

@@ -53,7 +53,7 @@ impl Trace {
             }
             "event_fields" => {
                 let names = value.as_array().map(Vec::as_slice).unwrap_or_default();
-                self.fields = names.iter().filter_map(text).collect();
+                self.fields = names.iter().filter_map(text).take(MOST_FIELDS).collect();
                 self.is_delta |= self.fields.iter().any(|field| field == "delta_time");
             }
             "common_fields" => {
@@ -76,7 +76,9 @@ impl Trace {
         let mut fields = match value {
             Value::Object(fields) => fields,
             Value::Array(values) => self.named(values),
-            other => return Err(format!("{} is no event: allowed are objects", shown(&other))),
+            other => {
+                return Err(format!("{} is no event: allowed are objects and lists", shown(&other)));
+            }
         };
         let time = ["time", "relative_time", "delta_time"]
             .iter()
@@ -147,5 +149,7 @@ const NANOS_PER_MS: f64 = 1e6;
 const NO_NUMBER: f64 = 1e15;
 /// Half of the nanoseconds that fit into 64 bits.
 const LATEST: f64 = (u64::MAX / 2) as f64;
+/// Fields of an event that is a list: all versions have fewer.
+const MOST_FIELDS: usize = 32;
 /// Letters of titles and names that are kept.
 const MOST_LETTERS: usize = 100;

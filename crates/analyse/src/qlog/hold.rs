@@ -12,13 +12,13 @@ pub(crate) struct Holder {
     pub(crate) cwnd: Option<u64>,
     /// Bits per second.
     pub(crate) pacing_rate: Option<u64>,
-    pub(crate) pto_count: u64,
     hold: Hold,
     last_event: u64,
-    /// The last packet, and whether the time after it may be that of the pacer.
+    /// When the last packet was sent.
     last_sent: u64,
     /// Bytes that were sent at that time.
     burst: u64,
+    /// Whether the time since then may be that of the pacer.
     may_be_paced: bool,
     longest: u64,
     is_slow_start: Option<bool>,
@@ -35,7 +35,6 @@ impl Holder {
         Self {
             cwnd: None,
             pacing_rate: None,
-            pto_count: 0,
             hold: Hold::Application,
             last_event: time,
             last_sent: time,

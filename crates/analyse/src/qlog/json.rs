@@ -20,6 +20,8 @@ pub(crate) trait Sink {
     fn field(&mut self, name: &str, value: &Value);
     /// An event of the trace, if [`Self::wants_events`] is true.
     fn event(&mut self, value: Value) -> Result<(), String>;
+    /// Called before every event, also where events are not read.
+    fn pass(&mut self) -> Result<(), String>;
     /// Whether events are read, or the other fields.
     fn wants_events(&self) -> bool;
 }
@@ -113,6 +115,17 @@ impl Part<'_> {
         self.left.set(LONGEST);
         Part { sink: self.sink, left: self.left, level }
     }
+
+    /// Reads or skips an event. Returns whether there was one.
+    fn next_event<'de, A: SeqAccess<'de>>(&mut self, list: &mut A) -> Result<bool, A::Error> {
+        self.sink.pass().map_err(A::Error::custom)?;
+        if !self.sink.wants_events() {
+            return Ok(list.next_element::<IgnoredAny>()?.is_some());
+        }
+        let Some(event) = list.next_element()? else { return Ok(false) };
+        self.sink.event(event).map_err(A::Error::custom)?;
+        Ok(true)
+    }
 }
 
 impl<'de> DeserializeSeed<'de> for Part<'_> {
@@ -163,18 +176,9 @@ impl<'de> Visitor<'de> for Part<'_> {
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
         loop {
             self.left.set(LONGEST);
-            let has_more = if self.level == Level::Traces {
-                list.next_element_seed(self.inner(Level::Trace))?.is_some()
-            } else if self.sink.wants_events() {
-                match list.next_element()? {
-                    Some(event) => {
-                        self.sink.event(event).map_err(A::Error::custom)?;
-                        true
-                    }
-                    None => false,
-                }
-            } else {
-                list.next_element::<IgnoredAny>()?.is_some()
+            let has_more = match self.level {
+                Level::Traces => list.next_element_seed(self.inner(Level::Trace))?.is_some(),
+                _ => self.next_event(&mut list)?,
             };
             if !has_more {
                 return Ok(());

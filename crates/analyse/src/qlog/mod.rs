@@ -11,6 +11,7 @@ mod flight;
 mod hold;
 mod json;
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek};
 use std::ops::ControlFlow;
 
@@ -38,8 +39,17 @@ pub(crate) fn read(
     source: &mut (impl Read + Seek),
     watch: &mut dyn FnMut() -> ControlFlow<()>,
 ) -> Result<LogRows, ReadError> {
-    let mut log =
-        Log { traces: Vec::new(), open: Vec::new(), events: 0, refused: 0, watch, at: None };
+    let mut log = Log {
+        traces: Vec::new(),
+        open: Vec::new(),
+        refused: BTreeSet::new(),
+        events: 0,
+        passed: 0,
+        watch,
+        is_stopped: false,
+        begun: 0,
+        reads_events: false,
+    };
     let (start, mut whole) = started(source)?;
     let cut = if is_sequence(&start) {
         let is_separated = start.starts_with(&[RECORD_SEPARATOR]);
@@ -47,24 +57,28 @@ pub(crate) fn read(
     } else {
         let first = log.read_document(&mut whole)?;
         drop(whole);
-        log.at = Some(0);
-        log.read_document(started(source)?.1)?.or(first)
+        if log.is_stopped {
+            first
+        } else {
+            (log.begun, log.reads_events) = (0, true);
+            log.read_document(started(source)?.1)?.or(first)
+        }
     };
-    if log.events == 0 && log.at != Some(STOPPED) {
+    if log.events == 0 && !log.is_stopped {
         return Err(ReadError::Log("it has no events, so it is no qlog".to_owned()));
     }
     let connections = log.open.into_iter();
     let rows = connections
         .map(|(_, group, connection)| connection.into_rows(name, group.as_deref()))
         .collect();
-    Ok(LogRows { rows, events: log.events, dropped: log.refused, cut })
+    Ok(LogRows { rows, events: log.events, dropped: log.refused.len() as u64, cut })
 }
 
 /// What a log contains.
 pub(crate) struct LogRows {
     pub(crate) rows: Vec<Rows>,
     pub(crate) events: u64,
-    /// Connections that have no row, because there are too many.
+    /// Connections that have no row, because there are too many; at most [`MOST_REFUSED`].
     pub(crate) dropped: u64,
     pub(crate) cut: Option<Cut>,
 }
@@ -74,11 +88,17 @@ struct Log<'w> {
     traces: Vec<Trace>,
     /// The number of the trace, and the group of its events.
     open: Vec<(usize, Option<String>, LoggedConnection)>,
+    /// The same of connections beyond the largest number.
+    refused: BTreeSet<(usize, Option<String>)>,
     events: u64,
-    refused: u64,
+    /// Events and records passed, also those of a document that is read for its other fields.
+    passed: u64,
     watch: &'w mut dyn FnMut() -> ControlFlow<()>,
-    /// Traces of a document that have begun while their events are read.
-    at: Option<usize>,
+    is_stopped: bool,
+    /// Traces of a document that have begun.
+    begun: usize,
+    /// Whether events of a document are read, or what is around them.
+    reads_events: bool,
 }
 
 impl Log<'_> {
@@ -86,7 +106,7 @@ impl Log<'_> {
     fn read_document(&mut self, source: impl BufRead) -> Result<Option<Cut>, ReadError> {
         match json::document(source, self) {
             Ok(()) => Ok(None),
-            Err(_) if self.at == Some(STOPPED) => Ok(None),
+            Err(_) if self.is_stopped => Ok(None),
             Err(error) if error.is_eof() => Ok(Some(Cut::Event)),
             Err(error) if error.io_error_kind().is_some_and(|kind| kind != json::TOO_LONG) => {
                 Ok(Some(Cut::Compression))
@@ -107,6 +127,9 @@ impl Log<'_> {
             let invalid = |what: &dyn std::fmt::Display| {
                 ReadError::Log(format!("record {} of this qlog: {what}", records + 1))
             };
+            if self.pass().is_err() {
+                return Ok(None);
+            }
             let ending = match json::record(source, separator, &mut buffer) {
                 Ok(Some(ending)) => ending,
                 Ok(None) => return Ok(None),
@@ -123,9 +146,6 @@ impl Log<'_> {
                 Err(error) => return Err(invalid(&error)),
             };
             self.take_record(value).map_err(|what| invalid(&what))?;
-            if self.at == Some(STOPPED) {
-                return Ok(None);
-            }
             records += 1;
         }
     }
@@ -151,10 +171,6 @@ impl Log<'_> {
 
     fn take_event(&mut self, trace: usize, value: Value) -> Result<(), String> {
         self.events += 1;
-        if self.events.is_multiple_of(WATCH_EVERY) && (self.watch)().is_break() {
-            self.at = Some(STOPPED);
-            return Err("stopped".to_owned());
-        }
         let event = self.traces[trace].event(value)?;
         let is_its = |(of, group, _): &&mut (usize, Option<String>, LoggedConnection)| {
             *of == trace && *group == event.group
@@ -166,34 +182,55 @@ impl Log<'_> {
             connection.handle(&event);
             self.open.push((trace, event.group, connection));
         } else {
-            self.refused += 1;
+            self.refuse(trace, event.group);
         }
         Ok(())
+    }
+
+    fn refuse(&mut self, trace: usize, group: Option<String>) {
+        if self.refused.len() < MOST_REFUSED {
+            self.refused.insert((trace, group));
+        }
+    }
+
+    /// The number of the trace that is being read.
+    fn at(&self) -> Option<usize> {
+        self.begun.checked_sub(1)
     }
 }
 
 impl Sink for Log<'_> {
     fn begin_trace(&mut self) {
-        match &mut self.at {
-            None if self.traces.len() < MOST_TRACES => self.traces.push(Trace::new()),
-            None => {}
-            Some(begun) => *begun += 1,
+        self.begun += 1;
+        if !self.reads_events && self.begun <= MOST_TRACES {
+            self.traces.push(Trace::new());
         }
     }
 
     fn field(&mut self, name: &str, value: &Value) {
-        if let Some(trace) = self.traces.last_mut() {
+        if let Some(trace) = self.at().and_then(|at| self.traces.get_mut(at)) {
             trace.set(name, value);
         }
     }
 
     fn event(&mut self, value: Value) -> Result<(), String> {
-        let Some(trace) = self.at.and_then(|begun| begun.checked_sub(1)) else { return Ok(()) };
-        if trace < self.traces.len() { self.take_event(trace, value) } else { Ok(()) }
+        let Some(trace) = self.at() else { return Ok(()) };
+        if trace < self.traces.len() {
+            return self.take_event(trace, value);
+        }
+        self.events += 1;
+        self.refuse(trace, None);
+        Ok(())
+    }
+
+    fn pass(&mut self) -> Result<(), String> {
+        self.passed += 1;
+        self.is_stopped = self.passed.is_multiple_of(WATCH_EVERY) && (self.watch)().is_break();
+        if self.is_stopped { Err("stopped".to_owned()) } else { Ok(()) }
     }
 
     fn wants_events(&self) -> bool {
-        self.at.is_some()
+        self.reads_events
     }
 }
 
@@ -231,7 +268,7 @@ const BYTE_ORDER_MARK: [u8; 3] = [0xef, 0xbb, 0xbf];
 const START: u64 = 4_096;
 /// Connections of a log that are read, each of up to 15 MB.
 const MOST_CONNECTIONS: usize = 32;
+/// Connections beyond these that are counted.
+const MOST_REFUSED: usize = 10_000;
 const MOST_TRACES: usize = 1_000;
 const WATCH_EVERY: u64 = 4_096;
-/// Instead of a number of traces: reading ended.
-const STOPPED: usize = usize::MAX;

@@ -124,8 +124,9 @@ impl Measured {
         }
     }
 
-    /// Adds bytes that were acknowledged at `time`.
+    /// Adds bytes that were acknowledged at `time`. Their sum has a limit, because a log may report any number.
     pub(crate) fn record_delivered(&mut self, time: u64, bytes: u64) {
+        let bytes = bytes.min(MOST_DELIVERED - self.counts.delivered);
         self.slices.at(time).delivered += bytes;
         self.counts.delivered += bytes;
         self.ack_rates.record(time, bytes);
@@ -166,3 +167,5 @@ const UNKNOWN_ROUND: u64 = 50_000_000;
 /// Packets that are kept for the policer test and for models, as many as 95 MB have. Each takes 40 bytes.
 const MOST_PASSED: usize = 1 << 16;
 const MOST_LOSSES: usize = 1 << 12;
+/// Bytes acknowledged: twice as many fit into a column.
+const MOST_DELIVERED: u64 = 1 << 62;

@@ -149,7 +149,7 @@ fn every_form_gives_the_same() {
     let expected = row(plain.as_bytes());
     let events = log["traces"][0]["events"].take();
     let head = json!({ "qlog_format": "JSON-SEQ", "trace": log["traces"][0] });
-    let records = events.as_array().expect("a list").iter().chain([]).map(Value::to_string);
+    let records = events.as_array().expect("a list").iter();
     let mut lines = format!("{head}\n");
     let mut texts = format!("\x1e{head}\n");
     for record in records {
@@ -196,7 +196,7 @@ fn what_is_no_log_is_one_line() {
             b"\x1e{\"trace\": {}}\n\x1e{\"time\": \"x\", \"name\": \"a\"}\n",
             "record 2 of this qlog: the time '\"x\"'",
         ),
-        (b"{\"traces\": [{\"events\": [7]}]}", "'7' is no event: allowed are objects"),
+        (b"{\"traces\": [{\"events\": [7]}]}", "'7' is no event: allowed are objects and lists"),
         (long.as_bytes(), "a value is longer than 1024 KiB"),
     ];
     for (file, expected) in cases {
@@ -215,4 +215,53 @@ fn groups_are_connections() {
     log["traces"][0]["events"][1]["group_id"] = json!("other");
     let (tables, _) = read(log.to_string().as_bytes()).expect("a log");
     assert_eq!(tables.connections.len(), 2);
+}
+
+/// What is refused is counted by connections, however many events they have.
+#[test]
+fn connections_beyond_the_largest_number_are_counted() {
+    let mut log =
+        document((0..80).map(|at| (f64::from(at), "quic:packet_sent", sent(0))).collect());
+    let events = log["traces"][0]["events"].as_array_mut().expect("a list");
+    for (number, event) in events.iter_mut().enumerate() {
+        event["group_id"] = json!((number % 40).to_string());
+    }
+    let (tables, _) = read(log.to_string().as_bytes()).expect("a log");
+    assert_eq!((tables.connections.len(), tables.counts.dropped_connections), (32, 8));
+    assert_eq!(tables.counts.log_events, 80);
+}
+
+/// A log without acknowledgements whose bytes in flight are more than any path has.
+#[test]
+fn bytes_beyond_all_bounds_are_not_added() {
+    let received = json!({ "header": { "packet_number": 0 }, "raw": { "length": 40 } });
+    let mut events =
+        vec![(0.0, "quic:packet_sent", sent(0)), (1.0, "quic:packet_received", received)];
+    for number in 0..40_000 {
+        let bytes = if number % 2 == 0 { 999_999_999_999_999u64 } else { 0 };
+        let metrics = json!({ "bytes_in_flight": bytes });
+        events.push((f64::from(number), "recovery:metrics_updated", metrics));
+    }
+    let row = row(document(events).to_string().as_bytes());
+    assert_eq!(row.delivered_bytes, 1 << 62);
+    assert!(row.goodput_mbps.is_some_and(f64::is_finite));
+}
+
+/// Documents are stopped in their first reading too, and a stopped log is no invalid one.
+#[test]
+fn reading_can_be_stopped() {
+    let events = (0..5_000).map(|at| (f64::from(at), "quic:packet_sent", sent(0))).collect();
+    let mut log = document(events);
+    let whole = log.to_string();
+    let events = log["traces"][0]["events"].take();
+    let mut lines = json!({ "qlog_format": "JSON-SEQ" }).to_string();
+    for event in events.as_array().expect("a list") {
+        lines += &format!("\n{event}");
+    }
+    for (file, most) in [(whole, 0), (lines, 4_096)] {
+        let mut reading = Reading::default();
+        let read = reading.read("test", Cursor::new(file.as_bytes()), || ControlFlow::Break(()));
+        assert_eq!(read.expect("a log"), None);
+        assert!(reading.finish().counts.log_events <= most);
+    }
 }
