@@ -106,7 +106,6 @@ impl Scenario {
         &self.lowered.file
     }
 
-    /// What worlds run.
     /// The random numbers of the controller in the simulator, if there is one connection alone.
     pub fn lone_draws(&self, seed: u64) -> Option<Rng> {
         let [flow] = &*self.spec().flows else { return None };
@@ -119,6 +118,7 @@ impl Scenario {
         })
     }
 
+    /// What worlds run.
     pub(crate) fn spec(&self) -> &RunSpec {
         &self.lowered.spec
     }
