@@ -84,7 +84,8 @@ impl HostPart {
         let mut here = BTreeSet::new();
         for index in sends.keys().chain(receives) {
             let flow = spec.flows.get(*index).ok_or_else(|| {
-                KernelError::Missing(format!("flow {index}: there are {}", spec.flows.len()))
+                let count = spec.flows.len();
+                KernelError::Missing(format!("there is no flow {index}; the scenario has {count}"))
             })?;
             if !here.insert(*index) && kernel_config(flow).is_none() {
                 return Err(KernelError::Unfit {
