@@ -7,9 +7,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from weir import capture
+from weir import capture, reading
 from weir.api import RunOptions, run_plan, world_words
+from weir.errors import InputError
 from weir.results import Results
 from weir.scenario import LIBRARY, SIM, Source
 from weir.studies import Settings
@@ -61,3 +63,20 @@ def captured(own: Plan, settings: Settings) -> Iterator[tuple[Results, Mapping[i
     with tempfile.TemporaryDirectory() as scratch:
         how = RunOptions(**{**settings.how, "pcap": scratch})
         yield run_plan(own, **how), capture.files(Path(scratch), own)
+
+
+def existing(study: str, case: str, file: Path) -> Path:
+    """The capture of a case.
+
+    Raises:
+        InputError: there is none, because its run was taken from earlier results.
+    """
+    if not file.is_file():
+        raise InputError(f"study {study}: {case} has no capture; run it without --resume")
+    return file
+
+
+def row_at_sender(file: Path) -> dict[str, Any]:
+    """The one connection of a capture, as seen at its sender."""
+    rows = reading.read([file]).connections.iter_rows(named=True)
+    return next(row for row in rows if row["capture_point"] == "sender")

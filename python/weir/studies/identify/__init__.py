@@ -13,7 +13,6 @@ from pathlib import Path as File
 from typing import TYPE_CHECKING
 
 from weir import reading
-from weir.errors import InputError
 from weir.kernel.recipe import CONTROLS
 from weir.results import Results
 from weir.scenario import SIM, VIRTUAL
@@ -64,13 +63,9 @@ class Identify:
 
     def run(self, settings: Settings) -> StudyResult:
         """Captures all controllers on all paths, and names them."""
-        own = self.plan(settings)
+        own, places = self.plan(settings), _places(settings)
         with captured.captured(own, settings) as (results, files):
-            found = [
-                _found(*places[run.case.label], files[run.index])
-                for places in [_places(settings)]
-                for run in own.runs
-            ]
+            found = [_found(*places[run.case.label], files[run.index]) for run in own.runs]
         rows = [*_summary(found), *_confusion(found), *_errors(found)]
         return StudyResult(rows, list(_findings(found, rows, settings)), results)
 
@@ -86,13 +81,13 @@ class Identify:
 
         parts = {name: [row for row in rows if row["table"] == name] for name in _TITLES}
         words = Words(
-            "identify",
-            "Names found",
-            "true controller",
-            "name found",
-            "captures, %",
-            "Shares of the captures of each controller, in percent. Several names in one label are "
-            "a class: they predict the same window.",
+            name=self.name,
+            title="Names found",
+            true="true controller",
+            found="name found",
+            share="captures, %",
+            caption="Shares of the captures of each controller, in percent. Several names in one "
+            "label are a class: they predict the same window.",
         )
         figure = matrix(parts[CONFUSION], words, tuple(results.runs["run"]))
         shares = ReportSection("Shares", tables=[study_table(SUMMARY, parts[SUMMARY])])
@@ -124,10 +119,8 @@ def _places(settings: Settings) -> dict[str, tuple[str, str]]:
 
 
 def _found(path: str, stack: str, file: File) -> Found:
-    if not file.is_file():
-        raise InputError(f"study identify: {path}, {stack} has no capture; run without --resume")
-    rows = reading.read([file]).connections.iter_rows(named=True)
-    row = next(row for row in rows if row["capture_point"] == "sender")
+    case = captured.label(path, stack)
+    row = captured.row_at_sender(captured.existing(STUDY.name, case, file))
     name = row["controller"] or UNKNOWN
     names = () if name == UNKNOWN else tuple(name.split(", "))
     return Found(path, stack, names, reading.candidates(row).get(stack))

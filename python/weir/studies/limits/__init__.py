@@ -90,13 +90,13 @@ class LimitsStudy:
         for place in _PLACES:
             own = [row for row in rows if row["table"] == confusion(place)]
             words = Words(
-                f"limits-{place}",
-                f"Captured at the {place}",
-                "configured limit",
-                "limit found",
-                "time, %",
-                "Shares of the time, in percent, by the configured limit. Time of slow start does "
-                "not count, unless it is the limit.",
+                name=f"{self.name}-{place}",
+                title=f"Captured at the {place}",
+                true="configured limit",
+                found="limit found",
+                share="time, %",
+                caption="Shares of the time, in percent, by the configured limit. Time of slow "
+                "start does not count, unless it is the limit.",
             )
             figure = matrix(own, words, tuple(results.runs["run"]))
             sections.append(ReportSection(f"At the {place}", figures=[figure]))
@@ -133,9 +133,8 @@ def _found(
 
 
 def _rows(case: str, file: File, interface: int) -> Iterator[dict[str, Any]]:
-    if not file.is_file():
-        raise InputError(f"study limits: {case} has no capture; run without --resume")
-    for row in reading.read([file]).connections.iter_rows(named=True):
+    own = captured.existing(STUDY.name, case, file)
+    for row in reading.read([own]).connections.iter_rows(named=True):
         if row["interface"] == interface and row["limit"] is not None:
             yield row
 

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
-from weir import reading
-from weir.errors import InputError
 from weir.modelling import advice, choices, inputs, simulate
 from weir.modelling.quantity import Quantity
 from weir.results import Results
@@ -103,15 +101,12 @@ def _cells(captures: dict[tuple[str, int], File], settings: Settings) -> Iterato
 
 
 def _captured(captures: dict[tuple[str, int], File], path: str, stack: str, repeat: int) -> File:
-    file = captures[captured.label(path, stack), repeat]
-    if not file.is_file():
-        raise InputError(f"study predict: {path}, {stack} has no capture; run it without --resume")
-    return file
+    case = captured.label(path, stack)
+    return captured.existing(STUDY.name, case, captures[case, repeat])
 
 
 def _truth(file: File) -> dict[str, float]:
-    rows = reading.read([file]).connections.iter_rows(named=True)
-    row = next(row for row in rows if row["capture_point"] == "sender")
+    row = captured.row_at_sender(file)
     return {
         "goodput_mbps": row["goodput_mbps"],
         "rtt_ms_p95": row["rtt_ms_p95"] or row["rtt_ms_max"],
