@@ -468,7 +468,7 @@ def world_words(world: str) -> list[str]:
     if world == SIM:
         return []
     if world == HOSTS:
-        return []  # the list of hosts is named by who read it
+        return []  # the caller adds `--hosts`
     if world not in GUESTS:
         return ["--world", world]
     return ["--world", KERNEL, "--virtual", *(["--router", "netem"] if world == NETEM else [])]

@@ -323,7 +323,7 @@ def test_limits_are_enforced(invoke: Invoke) -> None:
         for order in (
             Order("reno", "up", 1, 2.0, 0.1),
             Order("reno", "up", 65, 0.5, 0.1),
-            Order("udp", "down", 1, 0.5, 0.1, 9e6),
+            Order("", "down", 1, 0.5, 0.1, 9e6),
             Order("nonsense", "down", 1, 0.5, 0.1),
             Order("", "down", 65, 0.5, 0.1, stack="rack/cubic"),
             Order("", "down", 1, 0.5, 0.1, stack="rack/nonsense"),
@@ -470,7 +470,7 @@ def test_all_loads_have_the_same_tables(invoke: Invoke) -> None:
 
 @pytest.mark.parametrize("way", ["up", "down", "both"])
 def test_datagrams_at_a_high_rate_all_arrive(way: Any) -> None:
-    order = Order("udp", way, 1, 1.0, 0.1, udp_bps=200e6)
+    order = Order("", way, 1, 1.0, 0.1, udp_bps=200e6)
     with serving() as host:
         record = measured(host, order)
     assert len(record.streams) == (2 if way == "both" else 1)

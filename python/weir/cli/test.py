@@ -188,16 +188,16 @@ def path_test(
                 f"{option} {given}: datagrams have no congestion control; leave out --udp"
             )
     tables.warn_of_exposed(key_file, quiet=quiet)
-    with ExitStack() as opened_all:
+    with ExitStack() as resources:
         key: bytes | None
         if host.startswith(SCHEME):
             if key_file is not None:
                 raise InputError(f"--key-file {key_file}: ssh:// makes a key of its own")
-            there = opened_all.enter_context(start(host, ssh, remote))
+            there = resources.enter_context(start(host, ssh, remote))
             name, key = there.host, there.key
         else:
             name, key = host, None if key_file is None else channel.read_key(key_file)
-        client = opened_all.enter_context(Client(name, key))
+        client = resources.enter_context(Client(name, key))
         loads = _Loads(cc, stack or [], streams, udp_bps)
         orders = _orders(client, loads, direction, duration_s, warmup_s)
         _measure(client, orders, repeat, out, report, as_json=json, quiet=quiet)
@@ -266,7 +266,7 @@ def _orders(
     if udp_bps is not None and fastest is not None and udp_bps > fastest:
         raise InputError(f"--udp: the server allows at most {fastest / 1e6:g} Mbit/s (--max-rate)")
     if udp_bps is not None:
-        return [Order("udp", way, 1, duration_s, warmup_s, udp_bps) for way in ways]
+        return [Order("", way, 1, duration_s, warmup_s, udp_bps) for way in ways]
     stacks = plan.chosen_stacks(loads.stacks)
     names = []
     if not stacks or loads.cc is not None:

@@ -1,4 +1,4 @@
-"""The client's end of the control connection, and what it tells the server."""
+"""The client's end of the control connection, and its messages."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class Control:
         return record
 
     def turns(self, seconds: float, is_stopped: Callable[[], bool]) -> Iterator[float]:
-        """The time so far, ten times a second; the server hears of us once a second.
+        """The time so far, ten times a second; sends the server a tick once a second.
 
         Raises:
             StoppedError: `is_stopped`.

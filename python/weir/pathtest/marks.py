@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-ECN_NAMES = {0: "Not-ECT", 1: "ECT(1)", 2: "ECT(0)", 3: "CE"}
+_ECN_NAMES = {0: "Not-ECT", 1: "ECT(1)", 2: "ECT(0)", 3: "CE"}
 _DSCP_NAMES = {0: "CS0", 1: "LE", 8: "CS1", 34: "AF41", 40: "CS5", 45: "NQB", 46: "EF"}
 
 MARKS = (0, 2, 1, 3, *(dscp << 2 for dscp in _DSCP_NAMES if dscp))
@@ -63,8 +63,8 @@ def name(mark: int) -> str:
     dscp, ecn = mark >> 2, mark & 3
     label = _DSCP_NAMES.get(dscp, f"DSCP {dscp}")
     if not ecn:
-        return label if dscp else ECN_NAMES[0]
-    return f"{label} {ECN_NAMES[ecn]}" if dscp else ECN_NAMES[ecn]
+        return label if dscp else _ECN_NAMES[0]
+    return f"{label} {_ECN_NAMES[ecn]}" if dscp else _ECN_NAMES[ecn]
 
 
 def verdict(counts: Sequence[MarkCount], direction: str, *, ecn: bool) -> str | None:

@@ -69,7 +69,7 @@ class Run:
             WeirError: the server cannot be reached over UDP, or a flow could not connect.
         """
         self._prober.start()
-        if self._order.has_path:
+        if self._order.is_over_udp:
             self._path = self._path_load()
         else:
             self._loads = self._connected()
@@ -109,6 +109,7 @@ class Run:
         clocks = _clocks(prober, began, ended)
         record = Record(order, began, prober, clocks, ended, cpu_ratio=cpu_ratio)
         self._fill(record, sampler.rows, theirs)
+        record.marks = _marks(prober, theirs)
         if requests is not None:
             record.foreign_ns = requests.foreign_ns
         return record
@@ -198,18 +199,11 @@ class Run:
             record.limits = sorted((FlowLimit(*row) for row in limits), key=lambda row: row.flow)
         elif isinstance(path, DatagramLoad):
             record.streams = list(_streams(path.record(), theirs["datagrams"], clocks))
-            return self._add_marks(record, theirs)
+            return
         else:
             failures = [load.failure for load in self._loads]
         record.flows = list(_flows(self._order, own, logs, failures, theirs, clocks))
         record.loaded_ns = [point for load in self._loads for point in load.latencies_ns]
-        return self._add_marks(record, theirs)
-
-    def _add_marks(self, record: Record, theirs: dict[str, Any]) -> None:
-        at_server = {
-            int(mark): {int(m): n for m, n in seen.items()} for mark, seen in theirs["marks"]
-        }
-        record.marks = marks.counted(self._prober.marked, self._prober.seen, at_server)
 
 
 class _Meter:
@@ -244,6 +238,11 @@ def _mss(server: wire.Address) -> int:
     with wire.udp_socket(server, bind=False) as udp:
         ip_header = _IPV6_HEADER if udp.family == socket.AF_INET6 else _IPV4_HEADER
         return largest_mss(wire.path_mtu(udp), ip_header)
+
+
+def _marks(prober: Prober, theirs: dict[str, Any]) -> list[marks.MarkCount]:
+    at_server = {int(mark): {int(m): n for m, n in seen.items()} for mark, seen in theirs["marks"]}
+    return marks.counted(prober.marked, prober.seen, at_server)
 
 
 def _clocks(prober: Prober, began: int, ended: int) -> Clocks | None:

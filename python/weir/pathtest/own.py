@@ -107,7 +107,6 @@ class OwnLoad:
             raise InputError(f"stack {spec.stack}: {error}") from None
         self._control = _native.RunControl()
         self._thread = threading.Thread(target=self._run, name="own load", daemon=True)
-        self._mss = spec.mss
         self._began_ns = 0
         self._record: dict[str, Any] = {"sent": [], "received": []}
         self.failure: str | None = None
@@ -137,7 +136,7 @@ class OwnLoad:
         """Time, number of the flow among those sent here, state of its connection."""
         sent = sorted(self._record["sent"], key=lambda flow: flow["flow"])
         return [
-            (self._began_ns + t, index, self._reading(numbers))
+            (self._began_ns + t, index, _reading(numbers))
             for index, flow in enumerate(sent)
             for t, numbers in _readings(flow["steps"])
         ]
@@ -162,33 +161,6 @@ class OwnLoad:
         except (RuntimeError, _native.ScenarioError) as error:
             self.failure = str(error)
 
-    def _reading(self, numbers: list[int | None]) -> Reading:
-        """The numbers of a record, in the order of `record.rs`."""
-        known = [number or 0 for number in numbers]
-        return Reading(
-            acked_bytes=known[0],
-            cwnd_bytes=known[10],
-            ssthresh_bytes=numbers[11],
-            bytes_in_flight=known[12],
-            srtt_us=known[13] // 1000,
-            rttvar_us=known[14] // 1000,
-            min_rtt_us=0,
-            rto_us=known[15] // 1000,
-            pacing_bytes_per_s=None if numbers[16] is None else numbers[16] // 8,
-            delivery_bytes_per_s=None if numbers[17] is None else numbers[17] // 8,
-            segments=known[1],
-            sent_bytes=known[2],
-            ip_bytes=known[3],
-            retransmits=known[4],
-            spurious=known[5],
-            timeouts=numbers[6],
-            busy_us=None,
-            rwnd_limited_us=known[8] // 1000,
-            sndbuf_limited_us=None,
-            state=known[18],
-            mss_bytes=self._mss,
-        )
-
 
 def largest_mss(mtu: int, ip_header: int) -> int:
     """The largest segment whose datagram fits packets of `mtu` bytes, and of 1500."""
@@ -205,6 +177,32 @@ def _readings(steps: list[Any]) -> list[tuple[int, list[int | None]]]:
             elif "Close" in step:
                 found.append((t, step["Close"][0]))
     return found
+
+
+def _reading(numbers: list[int | None]) -> Reading:
+    """The numbers of a record, in the order of `record.rs`."""
+    known = [number or 0 for number in numbers]
+    return Reading(
+        acked_bytes=known[0],
+        cwnd_bytes=known[10],
+        ssthresh_bytes=numbers[11],
+        bytes_in_flight=known[12],
+        srtt_us=known[13] // 1000,
+        rttvar_us=known[14] // 1000,
+        rto_us=known[15] // 1000,
+        pacing_bytes_per_s=None if numbers[16] is None else numbers[16] // 8,
+        delivery_bytes_per_s=None if numbers[17] is None else numbers[17] // 8,
+        segments=known[1],
+        sent_bytes=known[2],
+        ip_bytes=known[3],
+        retransmits=known[4],
+        spurious=known[5],
+        timeouts=numbers[6],
+        busy_us=None,
+        rwnd_limited_us=known[8] // 1000,
+        sndbuf_limited_us=None,
+        state=known[18],
+    )
 
 
 def _failure(steps: list[Any]) -> str | None:

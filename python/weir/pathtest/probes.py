@@ -63,11 +63,6 @@ class Prober:
             for work in (self._send, self._receive)
         ]
 
-    @property
-    def path_mtu(self) -> int:
-        """The largest packet that the path takes, as far as the kernel knows."""
-        return wire.path_mtu(self._udp)
-
     def start(self) -> None:
         """Starts its threads."""
         for thread in self._threads:

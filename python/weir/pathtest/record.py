@@ -31,7 +31,7 @@ class Order:
     """Of our transport."""
 
     @property
-    def has_path(self) -> bool:
+    def is_over_udp(self) -> bool:
         """Whether the load has a UDP socket of its own, in place of connections of TCP."""
         return self.udp_bps is not None or self.stack is not None
 

@@ -71,7 +71,7 @@ class Request:
         return OwnSpec(self.stack, self.mss, self.up, self.down, self.duration_s)
 
     @property
-    def has_path(self) -> bool:
+    def is_over_udp(self) -> bool:
         """Whether the load has a UDP socket of its own, in place of connections of TCP."""
         return self.udp_bps is not None or self.stack is not None
 
@@ -145,7 +145,7 @@ class Run:
     def attach(self, connection: socket.socket, flow: int) -> bool:
         """Makes a connection the one of a flow; False if it is not wanted."""
         request = self._request
-        total = 0 if request.has_path else request.up + request.down
+        total = 0 if request.is_over_udp else request.up + request.down
         with self._lock:
             if self._ended or not 0 <= flow < total or flow in self._loads:
                 return False
@@ -184,7 +184,7 @@ class Run:
         for load in self._loads.values():
             load.start()
         self._sampler.start()
-        if self._request.has_path and self._client is not None:
+        if self._request.is_over_udp and self._client is not None:
             try:
                 self._path_load = self._path_loaded(self._client)
             except (InputError, OSError) as error:
@@ -201,7 +201,7 @@ class Run:
             or datagram.kind not in (wire.PROBE, wire.OPEN, wire.MARK)
         ):
             return
-        if datagram.kind == wire.OPEN and self._request.has_path:
+        if datagram.kind == wire.OPEN and self._request.is_over_udp:
             self._client = arrival.source
             self._all.set()
         if datagram.kind == wire.MARK:

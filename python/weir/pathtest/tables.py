@@ -135,7 +135,7 @@ class _Tcp:
 
 
 def _counts(inside: Sequence[Reading], seconds: float) -> Row:
-    """What the kernel counted between the first and the last reading."""
+    """What the sender counted between the first and the last reading."""
     if len(inside) < 2:
         nothing = dict.fromkeys(("sent_segments", "sent_bytes", "retransmits"), 0)
         return {**nothing, "throughput_mbps": 0.0, "retransmit_ratio": 0.0}

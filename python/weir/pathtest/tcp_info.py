@@ -33,7 +33,6 @@ class Reading(NamedTuple):
     bytes_in_flight: int
     srtt_us: int
     rttvar_us: int
-    min_rtt_us: int
     rto_us: int
     pacing_bytes_per_s: int | None
     delivery_bytes_per_s: int | None
@@ -44,11 +43,11 @@ class Reading(NamedTuple):
     spurious: int
     timeouts: int | None
     busy_us: int | None
-    """None of our own connections, which do not say what limited them; so is the one of sndbuf."""
+    """Time with unacknowledged data; None for our transport, which does not measure it."""
     rwnd_limited_us: int
     sndbuf_limited_us: int | None
+    """None for our transport too."""
     state: int
-    mss_bytes: int
 
 
 def read(connection: socket.socket) -> Reading:
@@ -84,7 +83,6 @@ def parse(info: bytes) -> Reading:
         bytes_in_flight=max(0, flying) * mss,
         srtt_us=at("I", 68),
         rttvar_us=at("I", 72),
-        min_rtt_us=at("I", 148),
         rto_us=at("I", 8),
         pacing_bytes_per_s=None if pacing == _NO_PACING else pacing,
         delivery_bytes_per_s=at("Q", 160) or None,
@@ -98,7 +96,6 @@ def parse(info: bytes) -> Reading:
         rwnd_limited_us=at("Q", 176),
         sndbuf_limited_us=at("Q", 184),
         state=min(info[1], len(STATES) - 1),
-        mss_bytes=mss,
     )
 
 
