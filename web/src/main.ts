@@ -462,7 +462,7 @@ class Page {
         "+": () => this.player.changeSpeed(1),
         "-": () => this.player.changeSpeed(-1),
       },
-      beside: () => ({
+      exceptOnSliders: () => ({
         ArrowRight: () => this.step(false),
         ArrowLeft: () => this.step(true),
         Home: () => this.player.seek(0),
