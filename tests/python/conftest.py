@@ -73,7 +73,8 @@ REAL_TIME = {
     *("test_export", "test_flood", "test_hosts", "test_hostile", "test_kernel_cc"),
     *("test_kernel_guest", "test_kernel_netem", "test_kernel_world", "test_kills"),
     *("test_link", "test_markup"),
-    *("test_netns", "test_network_api", "test_pathtest", "test_relay", "test_schemas"),
+    *("test_netns", "test_network_api", "test_pathtest"),
+    *("test_pathtest_paths", "test_relay", "test_schemas"),
     *("test_seal", "test_tcp", "test_transfer", "test_trust", "test_udp_vs_tcp"),
     *("test_validate_kernel", "test_worlds"),
 }

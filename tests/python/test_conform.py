@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -99,7 +98,7 @@ def _only(monkeypatch: pytest.MonkeyPatch, text: str) -> Suite:
     return suite
 
 
-def _rows(result: Result) -> list[outcome.Row]:
+def rows_of(result: Result) -> list[outcome.Row]:
     document = json.loads(result.stdout)
     fits_schema("conform", document)
     rows: list[outcome.Row] = document["rows"]
@@ -206,7 +205,7 @@ def test_the_margin_is_that_of_the_worst_run() -> None:
     assert judge.margin(1.0, Envelope(0.98, 1.03)) == pytest.approx(0.02)
 
 
-def _observed(phases: list[str], rtts: list[float] | None = None) -> Observed:
+def observed(phases: list[str], rtts: list[float] | None = None) -> Observed:
     """Ten seconds in equal parts, sampled every 10 ms."""
     times = np.arange(1, 1001) / 100
     samples = pl.DataFrame(
@@ -223,26 +222,26 @@ def _observed(phases: list[str], rtts: list[float] | None = None) -> Observed:
 
 
 def test_phases_are_spans_that_meet() -> None:
-    phases = _observed(["startup", "drain", "probe_bw_up", "probe_rtt"]).phases
+    phases = observed(["startup", "drain", "probe_bw_up", "probe_rtt"]).phases
     assert [name for name, _, _ in phases] == ["startup", "drain", "probe_bw_up", "probe_rtt"]
     assert phases[1][1:] == pytest.approx((2.51, 5.01))
 
 
 def test_what_follows_a_phase() -> None:
     after = {"phase": "startup", "following": "drain"}
-    assert followed_by(_observed(["startup", "drain", "probe_bw"]), **after) == 1
-    assert followed_by(_observed(["startup", "probe_bw"]), **after) == 0
-    assert followed_by(_observed(["startup"]), **after) == 0, "it never ends"
-    assert followed_by(_observed(["drain"]), **after) is None
+    assert followed_by(observed(["startup", "drain", "probe_bw"]), **after) == 1
+    assert followed_by(observed(["startup", "probe_bw"]), **after) == 0
+    assert followed_by(observed(["startup"]), **after) == 0, "it never ends"
+    assert followed_by(observed(["drain"]), **after) is None
     probing = {"phase": "probe_bw", "following": "probe_rtt"}
     parts = ["probe_bw_down", "probe_bw_cruise", "probe_rtt"]
-    assert followed_by(_observed(parts), **probing) == 1
-    assert never_left(_observed(["startup"]), phase="startup") == 1
-    assert never_left(_observed(["startup", "drain"]), phase="startup") == 0
+    assert followed_by(observed(parts), **probing) == 1
+    assert never_left(observed(["startup"]), phase="startup") == 1
+    assert never_left(observed(["startup", "drain"]), phase="startup") == 0
 
 
 def test_a_case_needs_what_it_judges() -> None:
-    bbr, other = _observed(["startup", "probe_bw"]), _observed(["slow_start"])
+    bbr, other = observed(["startup", "probe_bw"]), observed(["slow_start"])
     assert needs.missing(["bbr-phases", "startup"], {"": [bbr]}) == ""
     assert "needs the phases of BBR; the stack reports slow_start" in needs.missing(
         ["bbr-phases"], {"": [other]}
@@ -263,10 +262,10 @@ def test_a_trigger_places_the_event_at_the_start_of_a_phase() -> None:
 
 
 def test_the_wait_for_probe_rtt_counts_from_the_newest_smaller_sample() -> None:
-    probed = _observed(["cruise"] * 8 + ["probe_rtt", "cruise"], [10.0, 9.0] + [12.0] * 8)
+    probed = observed(["cruise"] * 8 + ["probe_rtt", "cruise"], [10.0, 9.0] + [12.0] * 8)
     found = since_newest_minimum(probed, phase="probe_rtt", from_s=0.0)
     assert found == pytest.approx(8.01 - 1.01, abs=0.02)
-    never = _observed(["cruise"], [10.0, 12.0])
+    never = observed(["cruise"], [10.0, 12.0])
     assert since_newest_minimum(never, phase="probe_rtt", from_s=0.0) == pytest.approx(9.99)
 
 
@@ -319,7 +318,7 @@ def test_a_case_is_repeated_for_the_values_of_each() -> None:
 def test_all_hold_or_fail_as_known(invoke: Invoke) -> None:
     result = invoke("conform", "--quiet", "--json", "--junit", "o.xml", "--markdown", "o.md")
     assert result.exit_code == 0, result.output
-    loss, goodput, other = _rows(result)
+    loss, goodput, other = rows_of(result)
     assert (loss["outcome"], goodput["outcome"]) == (PASS, outcome.KNOWN)
     assert other["outcome"] == NOT_APPLICABLE
     assert other["reason"] == "a case of cubic"
@@ -339,7 +338,7 @@ def test_a_broken_controller_fails(invoke: Invoke) -> None:
     words = ("--stack", f"reno,{BROKEN}:FixedWindow", "--quiet", "--junit", "o.xml")
     result = invoke("conform", "tiny", *words, "--json")
     assert result.exit_code == 1, result.output
-    bad = [row for row in _rows(result) if not outcome.is_good(row)]
+    bad = [row for row in rows_of(result) if not outcome.is_good(row)]
     assert {(row["case"], row["check"]) for row in bad} >= {("T1", "loss")}
     assert all("FixedWindow" in row["stack"] for row in bad)
     failures = _xml("o.xml").findall("testsuite/testcase/failure")
@@ -348,97 +347,6 @@ def test_a_broken_controller_fails(invoke: Invoke) -> None:
     report = write(Path("results/conform/latest")).read_text(encoding="utf-8")
     assert "Rows that are not as expected" in report
     assert "FixedWindow" in report
-
-
-def test_regressions_fail_on_a_broken_controller_only(invoke: Invoke) -> None:
-    cases = ("--case", "R1", "--case", "R10")
-    options = ("--repeat", "1", "--stack", f"cubic,{BROKEN}:Frozen", "--quiet", "--json")
-    result = invoke("conform", "regressions", *cases, *options)
-    assert result.exit_code == 1
-    outcomes = {(row["case"], row["stack"][:5]): row["outcome"] for row in _rows(result)}
-    broken = str(BROKEN)[:5]
-    assert outcomes == {
-        ("R1", "cubic"): PASS,
-        ("R10", "cubic"): PASS,
-        ("R1", broken): FAIL,
-        ("R10", broken): FAIL,
-    }
-
-
-BUGS = BROKEN.with_name("bugs.py")
-
-
-@pytest.mark.parametrize(
-    ("case", "bug", "has_fix"),
-    [
-        ("R1c", "QuicheEpoch", True),
-        ("R2", "QuicheIdle", True),
-        ("R3b", "NeqoSlowStartExit", True),
-        ("R4", "NoqPacing", True),
-        ("R5", "NoqJitter", True),
-        ("R6", "NoqInflightAtLoss", True),
-        ("R7", "PicoquicShortRtt", False),
-        ("R8", "QuicheProbeRtt", True),
-        ("R9", "QuichePersistent", True),
-        ("R10", "SegmentPerRtt", False),
-        ("R11", "PicoquicFullPipe", True),
-        ("R12", "SegmentPerRtt", False),
-        ("R13", "MsquicMinRtt", True),
-        ("B18", "Ngtcp2Undo", True),
-        ("B19", "Ngtcp2Undo", True),
-    ],
-)
-def test_a_public_bug_fails_and_its_fix_passes(
-    invoke: Invoke, case: str, bug: str, has_fix: bool
-) -> None:
-    """Bugs without a fix here are those that Weir's own controllers pass by default."""
-    broken, mended = f"{BUGS}:{bug}", f"{BUGS}:{bug}(mended=True)"
-    stacks_given = f"{broken},{mended}" if has_fix else broken
-    options = ("--stack", stacks_given, "--repeat", "1", "--quiet", "--json", "--no-report")
-    suite = "bbr" if case.startswith("B") else "regressions"
-    result = invoke("conform", suite, "--case", case, *options)
-    assert result.exit_code == 1, result.output
-    found = [(row["stack"], row["outcome"]) for row in _rows(result)]
-    assert (broken, FAIL) in found
-    assert {outcome for stack, outcome in found if stack == mended} == (
-        {PASS} if has_fix else set()
-    )
-
-
-def test_reductions_in_a_row_are_those_below_the_window() -> None:
-    """The end of slow start by delay sets the threshold to the window, and is none."""
-    run = _observed(["none"])
-    times = [0.0, 0.1, 0.2, 0.3, 0.4, 2.0]
-    windows = [80, 100, 100, 70, 49, 34]
-    thresholds = [None, None, 100, 70, 49, 34]
-    rows = {"flow": 0, "t_s": times, "cwnd_bytes": windows, "ssthresh_bytes": thresholds}
-    run = replace(run, all_samples=pl.DataFrame(rows))
-    assert measures.MEASURES["reductions_in_a_row"](run, span_s=0.8) == 2
-    assert measures.MEASURES["reductions_in_a_row"](run, span_s=2.0) == 3
-
-
-def test_the_window_before_the_first_rtt() -> None:
-    run = _observed(["none"])
-    columns = {"flow": 0, "t_s": [0.0, 0.1, 0.2], "cwnd_bytes": [MSS, 4 * MSS, 9 * MSS]}
-    late = pl.DataFrame({**columns, "rtt_ms": [None, None, 40.0]})
-    early = pl.DataFrame({**columns, "rtt_ms": [40.0, None, 40.0]})
-    measure = measures.MEASURES["window_before_rtt"]
-    assert measure(replace(run, all_samples=late)) == 4
-    assert measure(replace(run, all_samples=early)) is None
-
-
-def test_persistent_congestion_is_judged_by_the_window() -> None:
-    """R9, the bug of cloudflare/quiche#2680: the window stays as it was."""
-    (case,) = [case for case in suites.find("quic-recovery").cases if case.id == "R9"]
-    (check,) = case.checks
-    measure = measures.MEASURES[check.measure]
-    run = _observed(["none"])
-    values = [measure(run, **check.arguments)]
-    assert judged(values, check.envelope, check.join).verdict == FAIL
-    small = pl.when(pl.col("t_s") > 8).then(2 * 1200).otherwise(pl.col("cwnd_bytes"))
-    run = replace(run, all_samples=run.all_samples.with_columns(cwnd_bytes=small))
-    values = [measure(run, **check.arguments)]
-    assert judged(values, check.envelope, check.join).verdict == PASS
 
 
 def test_a_case_may_be_about_stacks_of_other_projects() -> None:
@@ -464,14 +372,14 @@ def test_recordings_of_linux_are_cases() -> None:
 
 def test_a_recording_of_linux_is_repeated(invoke: Invoke) -> None:
     found = invoke("conform", "linux", "--case", "10m-q34-vegas", "--quiet", "--json")
-    assert {row["outcome"] for row in _rows(found)} == {PASS}
+    assert {row["outcome"] for row in rows_of(found)} == {PASS}
     name = f"{BROKEN}:FixedWindow"
     wrong = invoke("conform", "linux", "--case", "10m-q34-vegas", "--stack", name, "--quiet")
     assert wrong.exit_code == 1, wrong.output
 
 
 def test_a_variable_that_never_has_a_value_has_no_column() -> None:
-    run = _observed(["startup"])
+    run = observed(["startup"])
     assert list(run.column("cc.inflight_longterm_bytes")) == []
     assert measures.MEASURES["longest_with"](run, column="cc.inflight_shortterm_bytes") == 0
 
@@ -507,7 +415,7 @@ def test_an_unexpected_pass_is_reported(invoke: Invoke, monkeypatch: pytest.Monk
     _only(monkeypatch, TINY.replace("low = 2", "low = 0.5"))
     result = invoke("conform", "--quiet", "--json")
     assert result.exit_code == 1
-    assert [row["outcome"] for row in _rows(result)][:2] == [PASS, outcome.UNEXPECTED]
+    assert [row["outcome"] for row in rows_of(result)][:2] == [PASS, outcome.UNEXPECTED]
     other = invoke("conform", "--quiet", "--json", "--seed", "7")
     assert other.exit_code == 0, "the list is about the suite's own seeds"
 
@@ -547,7 +455,7 @@ def test_a_failed_run_is_inconclusive(invoke: Invoke) -> None:
     result = invoke("conform", "--stack", "reno,late.py:Late", *options)
     assert result.exit_code == 1
     assert _xml("o.xml").get("errors") == "2"
-    own = [row for row in _rows(result) if "Late" in row["stack"] and row["case"] == "T1"]
+    own = [row for row in rows_of(result) if "Late" in row["stack"] and row["case"] == "T1"]
     assert {row["outcome"] for row in own} == {INCONCLUSIVE}
     assert "division by zero" in own[0]["reason"]
 
@@ -555,7 +463,7 @@ def test_a_failed_run_is_inconclusive(invoke: Invoke) -> None:
 def test_a_packet_script_is_a_case(invoke: Invoke) -> None:
     result = invoke("conform", "prr", "rack-tlp", "--stack", "rack/reno,cubic", "--quiet", "--json")
     assert result.exit_code == 0, result.output
-    rows = {(row["case"], row["stack"]): row for row in _rows(result)}
+    rows = {(row["case"], row["stack"]): row for row in rows_of(result)}
     assert rows["X1-one-of-20-lost", "rack/reno"]["outcome"] == PASS
     assert rows["T7-10-lost-1", "cubic"]["outcome"] == PASS
     assert rows["X3-tail-loss", "rack/reno"]["outcome"] == PASS
@@ -570,7 +478,7 @@ def test_a_packet_script_is_a_case(invoke: Invoke) -> None:
 def test_a_packet_script_judges_the_stack_that_it_names(invoke: Invoke) -> None:
     result = invoke("conform", "hystart", "--case", "H[12]-*", "--quiet", "--json")
     assert result.exit_code == 0, result.output
-    assert {(row["stack"], row["outcome"]) for row in _rows(result)} == {
+    assert {(row["stack"], row["outcome"]) for row in rows_of(result)} == {
         ("cubic(hystart=plus-plus)", PASS)
     }
     wrong = invoke("conform", "hystart", "--case", "H1-*", "--stack", "cubic", "--quiet")
@@ -582,7 +490,7 @@ def test_a_packet_script_shows_where_a_stack_departs(invoke: Invoke) -> None:
     # Without tail loss probes the last segment is not sent again after 2 SRTT.
     result = invoke("conform", "rack-tlp", "--stack", "rack(tlp=off)/reno", "--quiet", "--json")
     assert result.exit_code == 1, result.output
-    rows = {row["case"]: row for row in _rows(result)}
+    rows = {row["case"]: row for row in rows_of(result)}
     failed = rows["X3-tail-loss"]
     assert (failed["outcome"], failed["value"]) == (FAIL, 0)
     assert failed["reason"].startswith("line 17: no packet until ")

@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import Invoke
-from test_pathtest import sshd
+from test_pathtest_paths import sshd
 from test_schemas import printed
 
 import weir
@@ -365,7 +365,10 @@ def test_requests_that_are_none_are_answered() -> None:
 
 def test_a_flow_that_is_not_there_is_refused() -> None:
     with agent_process() as (_, ask):
-        assert "there is no flow 7; the scenario has 1" in ask(**_prepared(), sends={}, receives=[7])["error"]
+        assert (
+            "there is no flow 7; the scenario has 1"
+            in ask(**_prepared(), sends={}, receives=[7])["error"]
+        )
         assert ask(do="hello")["protocol"] == agent.PROTOCOL
 
 

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import random
-import shlex
-import shutil
 import socket
-import statistics
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -24,9 +18,8 @@ from conftest import Invoke
 from test_schemas import check, printed
 
 import weir
-from weir import _native, netns
+from weir import _native
 from weir.errors import InputError, StoppedError, WeirError
-from weir.modelling import inputs
 from weir.pathtest import channel, wire
 from weir.pathtest import marks as marks_of
 from weir.pathtest.channel import Channel, ChannelError, Lines
@@ -528,184 +521,6 @@ def test_marks_are_judged_by_direction() -> None:
         "EF",
         "EF ECT(1)",
     ]
-
-
-def test_a_path_that_clears_marks_is_found(tmp_path: Path) -> None:
-    """A packet filter in the client's namespace clears ECN and DSCP of what leaves."""
-    lacking = netns.missing()
-    if lacking:
-        pytest.skip(lacking)
-    if shutil.which("nft") is None:
-        pytest.skip("needs nft")
-    rule = "udp dport 9077 ip dscp set cs0 ip ecn set not-ect"
-    rules = f"table ip t {{ chain out {{ type filter hook output priority 0; {rule}; }}; }}"
-    with netns.joined(rate="20mbit", delay="5ms") as link:
-        left, right = link
-        done = left.run(["nft", rules], capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"this kernel has no packet filter: {done.stderr.splitlines()[0]}")
-        row = measured_up(left, right, tmp_path, "--cc", "reno")
-    runs = weir.load(str(tmp_path / "test/latest")).runs
-    assert row["direction"] == "up"
-    assert [runs[column][0] for column in ("ecn_up", "dscp_up")] == ["cleared", "cleared"]
-    assert [runs[column][0] for column in ("ecn_down", "dscp_down")] == ["kept", "kept"]
-
-
-# The proof
-
-
-def measured_up(left: netns.Namespace, right: netns.Namespace, folder: Path, *load: str) -> Any:
-    """A test of 4 s up from left to right; its row."""
-    program = [sys.executable, "-m", "weir.cli"]
-    serve = [*program, "serve", "--no-key", "--listen", f"{right.address}:9077"]
-    with right.start(serve, stderr=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stderr is not None
-            assert "listening" in server.stderr.readline()
-            test = ["test", right.address, "--direction", "up", "-n", "1", "--duration", "4s"]
-            test += [*load, "--out", str(folder), "--json", "--no-report", "-q"]
-            done = left.run([*program, *test], capture_output=True, text=True)
-        finally:
-            server.terminate()
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)["rows"][0]
-
-
-def test_our_transport_finds_a_policer(tmp_path: Path) -> None:
-    lacking = netns.missing()
-    if lacking:
-        pytest.skip(lacking)
-    policer = "policer.rate=10mbit,policer.burst=50kB"
-    with netns.joined(rate="50mbit", delay="20ms", queue="1bdp", up=policer) as link:
-        left, right = link
-        row = measured_up(left, right, tmp_path, "--stack", "rack/cubic")
-        report = link.report()
-    if report["warnings"]:
-        pytest.skip(f"the emulator was not on time: {report['warnings'][0]}")
-    results = weir.load(str(tmp_path / "test/latest"))
-    assert results.runs["limit"][0] == "policer"
-    # Of 1500 bytes that pass, 1440 are data. The estimate is the rate between the first and the
-    # last loss, and CUBIC's window there is at least 0.7 of the one at a loss (RFC 9438 §4.6).
-    assert 0.7 < row["policer_mbps"]["mean"] / (10 * 1440 / 1500) < 1.02
-    assert results.scan("limits").collect()["policer_burst_bytes"][0] > 50_000
-
-
-def test_a_test_measures_an_emulated_path(tmp_path: Path) -> None:
-    """Show 2: 20 Mbit/s and 40 ms; goodput within 2 %, round trips within 2 ms of the emulator."""
-    lacking = netns.missing()
-    if lacking:
-        pytest.skip(lacking)
-    with netns.joined(rate="20mbit", delay="20ms", queue="1bdp") as link:
-        left, right = link
-        row, queued = over(left, right, link, tmp_path)
-        report = link.report()
-    if report["warnings"]:
-        pytest.skip(f"the emulator was not on time: {report['warnings'][0]}")
-    assert row["goodput_mbps"]["mean"] == pytest.approx(20 * 1448 / 1500, rel=0.02)
-    assert row["idle_rtt_ms_p50"]["mean"] == pytest.approx(40, abs=2)
-    packet_ms = 1500 * 8 / 20e3
-    loaded = 40 + packet_ms * statistics.median(queued)
-    assert row["loaded_rtt_ms_p50"]["mean"] == pytest.approx(loaded, abs=2)
-    assert loaded > 50
-    model = inputs.measure(tmp_path / "test" / "latest").path
-    assert model.rate_mbps.value == pytest.approx(20, rel=0.02)
-    assert model.delay_ms.value == pytest.approx(40, abs=1)
-    assert model.queue_bytes.value == pytest.approx(100_000, rel=0.1)
-    assert model.loss.low == 0
-
-
-def over(
-    left: netns.Namespace, right: netns.Namespace, link: netns.Link, folder: Path
-) -> tuple[dict[str, Any], list[int]]:
-    """A test from left to right; its row, and the emulator's queue in the measured interval."""
-    program = [sys.executable, "-m", "weir.cli"]
-    serve = [*program, "serve", "--no-key", "--listen", f"{right.address}:9077"]
-    queued = list[tuple[float, int]]()
-    ended = threading.Event()
-
-    def watch() -> None:
-        while not ended.wait(0.02):
-            queued.append((time.monotonic(), link.report()["up"]["queued"]))
-
-    with right.start(serve, stderr=subprocess.PIPE, text=True) as server:
-        try:
-            assert server.stderr is not None
-            assert "listening" in server.stderr.readline()
-            thread = threading.Thread(target=watch)
-            thread.start()
-            test = ["test", right.address, "--direction", "up", "--cc", "cubic", "-n", "1"]
-            test += ["--duration", "5s", "--warmup", "2s", "--out", str(folder), "--json"]
-            done = left.run([*program, *test, "--no-report", "-q"], capture_output=True, text=True)
-            ended.set()
-            thread.join()
-        finally:
-            server.terminate()
-    assert done.returncode == 0, done.stderr
-    # The queue is filled until the load ends, and what is measured are the 3 s before.
-    last = max(t for t, count in queued if count > 3)
-    inside = [count for t, count in queued if last - 3 <= t <= last]
-    return json.loads(done.stdout)["rows"][0], inside
-
-
-# Over ssh
-
-
-@contextmanager
-def sshd(host: netns.Namespace, folder: Path) -> Iterator[str]:
-    """A real sshd in a namespace; the command of a client that it admits."""
-    program = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/usr/local/sbin")
-    if program is None or shutil.which("ssh") is None:
-        pytest.skip("needs OpenSSH: no sshd, or no ssh")
-    for name in ("host", "user"):
-        key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
-        subprocess.run(key, check=True)
-    (folder / "user.pub").rename(folder / "authorized")
-    Path("/run/sshd").mkdir(exist_ok=True)  # its processes without privileges have this root
-    server, client = folder / "sshd.conf", folder / "ssh.conf"
-    server.write_text(
-        f"ListenAddress {host.address}:2222\nHostKey {folder}/host\nStrictModes no\nUsePAM no\n"
-        f"PidFile none\nAuthorizedKeysFile {folder}/authorized\nPermitRootLogin yes\n"
-    )
-    known = (folder / "host.pub").read_text()
-    (folder / "known").write_text(f"[{host.address}]:2222 {known}")
-    client.write_text(
-        f"Host peer\nHostName {host.address}\nPort 2222\nUser root\nIdentitiesOnly yes\n"
-        f"IdentityFile {folder}/user\nUserKnownHostsFile {folder}/known\n"
-    )
-    with host.start([program, "-D", "-e", "-f", str(server)], stderr=subprocess.DEVNULL) as process:
-        try:
-            yield f"ssh -F {client}"
-        finally:
-            process.terminate()
-
-
-def test_over_ssh_a_server_is_started_and_ended(tmp_path: Path) -> None:
-    lacking = netns.missing()
-    if lacking:
-        pytest.skip(lacking)
-    program = [sys.executable, "-m", "weir.cli"]
-    words = ["test", "ssh://peer", "--direction", "down", "--cc", "cubic", "-n", "1"]
-    words += ["--duration", "4s", "--warmup", "2s", "--out", str(tmp_path), "--json", "-q"]
-    path = netns.joined(rate="20mbit", delay="20ms", queue="1bdp")
-    with path as link, sshd(link.right, tmp_path) as ssh:
-        left, right = link
-
-        def test(remote: list[str]) -> subprocess.CompletedProcess[str]:
-            given = [*words, "--no-report", "--ssh", ssh, "--remote", shlex.join(remote)]
-            return left.run([*program, *given], capture_output=True, text=True)
-
-        done = test(program)
-        listening = right.run(["ss", "-Hltn"], capture_output=True, text=True).stdout
-        refused = test(["/nowhere/weir"])
-        report = link.report()
-    assert done.returncode == 0, done.stderr
-    assert len(listening.splitlines()) == 1, listening
-    assert (refused.returncode, "--remote" in refused.stderr) == (1, True), refused.stderr
-    row = json.loads(done.stdout)["rows"][0]
-    if report["warnings"]:
-        pytest.skip(f"the emulator was not on time: {report['warnings'][0]}")
-    assert row["goodput_mbps"]["mean"] == pytest.approx(20 * 1448 / 1500, rel=0.02)
-    assert row["idle_rtt_ms_p50"]["mean"] == pytest.approx(40, abs=2)
 
 
 @pytest.mark.parametrize("url", ["ssh://", "ssh://a/b", "ssh://a:b", "ssh://-oProxyCommand=x"])
