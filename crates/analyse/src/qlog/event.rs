@@ -77,7 +77,10 @@ impl Trace {
             Value::Object(fields) => fields,
             Value::Array(values) => self.named(values),
             other => {
-                return Err(format!("{} is no event: allowed are objects and lists", shown(&other)));
+                return Err(format!(
+                    "{} is no event: allowed are objects and lists",
+                    shown(&other)
+                ));
             }
         };
         let time = ["time", "relative_time", "delta_time"]

@@ -176,30 +176,30 @@ fn check_config(config: &Config) -> Result<(), String> {
     lets(acks, "delayed_ack", "not linux".to_owned(), "its own way to delay acknowledgements")?;
     let policy = config.route_policy;
     lets(policy == own.route_policy, "route_policy", policy.to_string(), "none")?;
-    if let Some(limit) = config.window_limit {
-        return Err(format!(
-            "window_limit = {limit}: the kernel's TCP has the windows alone; write recv_buffer"
-        ));
-    }
-    if let Some(window) = config.initial_recv_window {
-        return Err(format!(
-            "initial_recv_window = {window}: the kernel's TCP has its own; leave this key out"
-        ));
-    }
-    let buffers =
-        [("max_recv_buffer", config.max_recv_buffer), ("max_send_buffer", config.max_send_buffer)];
-    for (key, most) in buffers {
-        if let Some(most) = most {
-            return Err(format!(
-                "{key} = {most}: the kernel's TCP has its own; leave this key out"
-            ));
-        }
-    }
+    check_buffers(config)?;
     let mss = u64::from(config.mss);
     if (MIN_MSS..=MAX_MSS).contains(&mss) {
         return Ok(());
     }
     Err(format!("mss = {mss}: the kernel's TCP takes {MIN_MSS} to {MAX_MSS} bytes"))
+}
+
+/// Buffers and windows that the kernel sets by itself.
+fn check_buffers(config: &Config) -> Result<(), String> {
+    if let Some(limit) = config.window_limit {
+        return Err(format!(
+            "window_limit = {limit}: the kernel's TCP has the windows alone; write recv_buffer"
+        ));
+    }
+    let own = [
+        ("initial_recv_window", config.initial_recv_window),
+        ("max_recv_buffer", config.max_recv_buffer),
+        ("max_send_buffer", config.max_send_buffer),
+    ];
+    let given = own.into_iter().find_map(|(key, size)| Some((key, size?)));
+    given.map_or(Ok(()), |(key, size)| {
+        Err(format!("{key} = {size}: the kernel's TCP has its own; leave this key out"))
+    })
 }
 
 /// One setting serves a whole namespace.

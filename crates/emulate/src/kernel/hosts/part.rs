@@ -251,15 +251,7 @@ impl HostPart {
         let (sent, received, own) = scope(|threads| {
             let sending = threads.spawn(|| shared.end_unless_ok(senders.run()));
             let receiving = threads.spawn(|| shared.end_unless_ok(receivers::run(ends, &shared)));
-            let own = match own {
-                Some(own) => own.run(&shared, &mut goes_on),
-                None => {
-                    while goes_on() {
-                        std::thread::sleep(WATCH_INTERVAL);
-                    }
-                    Ok(OwnRecord::default())
-                }
-            };
+            let own = run_own(own, &shared, &mut goes_on);
             shared.end();
             let sent = joined("driving TCP senders", sending);
             let received = joined("driving TCP receivers", receiving);
@@ -357,6 +349,21 @@ fn source(to: Ipv4Addr) -> io::Result<Ipv4Addr> {
         SocketAddr::V4(from) => Ok(*from.ip()),
         SocketAddr::V6(_) => Err(io::ErrorKind::AddrNotAvailable.into()),
     }
+}
+
+/// Runs the flows of our transport; without any, waits until those of the kernel are over.
+fn run_own(
+    own: Option<OwnPart>,
+    shared: &Shared,
+    goes_on: &mut dyn FnMut() -> bool,
+) -> io::Result<OwnRecord> {
+    if let Some(own) = own {
+        return own.run(shared, goes_on);
+    }
+    while goes_on() {
+        std::thread::sleep(WATCH_INTERVAL);
+    }
+    Ok(OwnRecord::default())
 }
 
 fn opening(error: io::Error) -> KernelError {
