@@ -144,7 +144,7 @@ impl Bbr {
             }
         }
         if self.round.start {
-            self.overflow.next_round(cx.mss);
+            self.end_round_of_losses(cx);
         }
         self.update_cycle_phase(cx, ack);
         self.check_full_pipe(ack);

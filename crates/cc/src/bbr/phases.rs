@@ -28,6 +28,8 @@ pub(super) struct Phase {
     start: Instant,
     /// This cycle does not probe ([`super::overflow`]).
     held: bool,
+    /// Rounds that a gradual probe has lasted.
+    rounds: u32,
 }
 
 impl Mode {
@@ -59,6 +61,9 @@ impl Bbr {
             Mode::ProbeBw(_) if self.policer.rate().is_some() => UNIT,
             Mode::ProbeBw(Phase { held: true, index: 0, .. }) => HELD_GAIN,
             Mode::ProbeBw(Phase { held: true, .. }) => UNIT,
+            Mode::ProbeBw(Phase { index: 0, rounds, .. }) if self.overflow.is_gradual => {
+                (HELD_GAIN + (1 << rounds.min(UNIT.ilog2()))).min(CYCLE[0])
+            }
             Mode::ProbeBw(phase) => CYCLE[phase.index],
             Mode::ProbeRtt => UNIT,
         }
@@ -77,7 +82,7 @@ impl Bbr {
     pub(super) fn enter_probe_bw(&mut self, cx: &mut CcContext<'_>) {
         let last = CYCLE.len() - 1;
         let index = last - cx.rng.below(last as u64) as usize;
-        self.next_phase(cx, Phase { index, start: cx.now, held: false });
+        self.next_phase(cx, Phase { index, start: cx.now, held: false, rounds: 0 });
     }
 
     fn next_phase(&mut self, cx: &CcContext<'_>, phase: Phase) {
@@ -86,15 +91,28 @@ impl Bbr {
             0 => self.overflow.holds(cx.now, self.round.count),
             _ => phase.held,
         };
-        self.mode = Mode::ProbeBw(Phase { index, start: cx.now, held });
+        self.mode = Mode::ProbeBw(Phase { index, start: cx.now, held, rounds: 0 });
     }
 
     pub(super) fn update_cycle_phase(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {
-        if let Mode::ProbeBw(phase) = self.mode
-            && self.phase_is_over(cx, ack, phase)
-        {
+        let Mode::ProbeBw(phase) = self.mode else { return };
+        let gradual = self.overflow.is_gradual && self.mode.probes_up();
+        if gradual && !self.gradual_probe_is_over(cx, ack, phase) {
+            if self.round.start {
+                self.mode = Mode::ProbeBw(Phase { rounds: phase.rounds + 1, ..phase });
+            }
+        } else if gradual || self.phase_is_over(cx, ack, phase) {
             self.next_phase(cx, phase);
         }
+    }
+
+    /// A gradual probe lasts until the queue overflows, or until what a probe at 5/4 aims for is in flight.
+    fn gradual_probe_is_over(&mut self, cx: &CcContext<'_>, ack: &AckEvent, phase: Phase) -> bool {
+        let aim = self.inflight(cx.mss, self.bandwidth.max(), CYCLE[0]);
+        let full = phase.rounds > 0 && self.in_flight_at_departure(cx, ack.prior_in_flight) >= aim;
+        let overflows = self.overflow.holds(cx.now, self.round.count);
+        self.overflow.is_gradual = overflows || !full;
+        overflows || full
     }
 
     fn phase_is_over(&self, cx: &CcContext<'_>, ack: &AckEvent, phase: Phase) -> bool {
@@ -232,7 +250,7 @@ mod tests {
         bbr.pacing_rate = Rate::from_mbit(12);
         bbr.min_rtt = Some(RTT);
         bbr.full_pipe.reached = true;
-        bbr.mode = Mode::ProbeBw(Phase { index: 0, start: Instant::ZERO, held: false });
+        bbr.mode = Mode::ProbeBw(Phase { index: 0, start: Instant::ZERO, held: false, rounds: 0 });
         bbr
     }
 
@@ -297,6 +315,33 @@ mod tests {
         assert!(!enters(Overflow::Avoid, RTT * 9 / 8));
         assert!(enters(Overflow::Avoid, RTT * 5 / 4));
         assert!(enters(Overflow::Linux, RTT * 9 / 8));
+    }
+
+    /// After an overflow a probe adds 1/256, then twice as much with each round, until it overflows again or 5/4 of
+    /// the bandwidth-delay product is in flight: then the next one is at 5/4 at once.
+    #[test]
+    fn a_probe_after_an_overflow_is_gradual() {
+        let mut bbr = probing();
+        bbr.overflow = Detector::new(Overflow::Avoid);
+        bbr.overflow.is_gradual = true;
+        bbr.round.start = true;
+        let mut rng = stream(1, "unused");
+        let cx = CcContext::new(Instant::ZERO + RTT, MSS, &mut rng);
+        let round = |bbr: &mut Bbr, segments: u64| {
+            let gain = bbr.pacing_gain();
+            let ack = AckEvent { prior_in_flight: MSS * segments, ..AckEvent::default() };
+            bbr.update_cycle_phase(&cx, &ack);
+            gain
+        };
+        let gains: Vec<u64> = (0..8).map(|_| round(&mut bbr, 44)).collect();
+        assert_eq!(gains, [261, 262, 264, 268, 276, 292, 320, 320]);
+        assert!(bbr.mode.probes_up() && bbr.overflow.is_gradual);
+        let mut full = bbr.clone();
+        round(&mut full, 56);
+        assert!(!full.mode.probes_up() && !full.overflow.is_gradual);
+        bbr.hold_probes(cx.now);
+        round(&mut bbr, 44);
+        assert!(!bbr.mode.probes_up() && bbr.overflow.is_gradual);
     }
 
     /// Linux's `bbr_update_gains` follows `bbr_check_drain`: on the acknowledgement that ends STARTUP a burst is
