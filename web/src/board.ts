@@ -96,8 +96,11 @@ export class Board {
     this.sequence?.plot.destroy();
     parent.querySelector("figure")?.remove();
     const flow = element<HTMLSelectElement>("flow").selectedIndex;
-    parent.hidden = Boolean(store.about.is_tabled);
-    document.body.toggleAttribute("data-tabled", parent.hidden);
+    const { is_tabled, radio } = store.about;
+    // The packets of a radio network are known by their frames only.
+    parent.hidden = Boolean(is_tabled || radio);
+    document.body.toggleAttribute("data-tabled", Boolean(is_tabled));
+    document.body.toggleAttribute("data-radio", Boolean(radio));
     this.sequence = undefined;
     if (parent.hidden || !store.about.flows[flow]) return;
     this.sequence = new SequenceView(parent, store, flow, this.colours[flow], this.shared, this.follow);

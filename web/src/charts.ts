@@ -1,7 +1,7 @@
 // Charts over time, with one cursor and one zoom.
 import uPlot from "uplot";
 import type { FlowSamples, QueueSamples, Store } from "./store";
-import { theme } from "./theme";
+import { PALETTE, theme } from "./theme";
 import { isBinned } from "./thin";
 
 /** What all charts share. */
@@ -35,6 +35,8 @@ export interface Chart {
   update: (store: Store) => void;
 }
 
+/** Nodes of a radio network whose own queues are drawn. */
+const MOST_SENDERS = 4;
 const HEIGHT = 205;
 const SYNC = "laboratory";
 
@@ -57,18 +59,24 @@ export function chartMakers(
     ["window", "Window", "kB", (s) => windows(s, colours)],
     ["rtt", "Round-trip time", "ms", (s) => roundTrips(s, colours)],
     ["queue", "Queue", "kB", queues],
+    ["waiting", "Packets that wait at nodes", "packets", waiting],
     ["rates", "Goodput and pacing rate", "Mbit/s", (s) => rates(s, colours)],
     ["shares", "Share of goodput, stacked", "%", (s) => shares(s, colours)],
     ["acked", "Acknowledged bytes", "MB", (s) => acknowledged(s, colours)],
   ];
-  // A recording has one flow and no links. The time–sequence diagram shows acknowledgements, if there are packets.
-  const absent = store.about.is_recorded ? ["queue", "shares", "acked"] : store.about.is_tabled ? [] : ["acked"];
-  const shown = specs.filter(([name]) => !absent.includes(name));
+  const shown = specs.filter(([name]) => !absentFrom(store).includes(name));
   return shown.map(([name, title, unit, lines]) => (store) => {
     const figure = addFigure(parent, title, unit);
     figure.dataset.chart = name;
     return makeChart(figure, unit, lines, store, shared);
   });
+}
+
+/** Charts that would be empty, or that the time–sequence diagram replaces. */
+function absentFrom({ about }: Store): string[] {
+  if (about.is_recorded) return ["queue", "waiting", "shares", "acked"];
+  if (about.is_tabled) return ["waiting"];
+  return about.radio ? ["queue"] : ["waiting", "acked"];
 }
 
 function makeChart(figure: HTMLElement, unit: string, lines: Lines, store: Store, shared: Shared): Chart {
@@ -279,6 +287,19 @@ function queues(store: Store): Line[] {
     const colour = [ink, soft, warn][at % 3];
     return { label: store.about.links[index].name, colour, ...over(store.queues[index], "bytes", 1e-3) };
   });
+}
+
+/** When each of their frames ended: packets at the senders of flows, and at the node of the others that has the most. */
+function waiting({ frames, about }: Store): Line[] {
+  if (!frames) return [];
+  const senders = [...new Set(about.radio!.ends.map(([from]) => from))].slice(0, MOST_SENDERS);
+  const lines = senders.map((node, at) => {
+    const pick = (values: ArrayLike<number>) => Float64Array.from(frames.own[node], (row) => values[row]);
+    return { label: `node ${node}`, colour: PALETTE[at], times: pick(frames.end.values), values: pick(frames.waiting.values) };
+  });
+  const values = frames.longestQueue(senders);
+  const times = frames.end.values.slice(0, frames.length);
+  return [...lines, { label: "longest of the others", colour: theme().soft, width: 1, times, values }];
 }
 
 function rates(store: Store, colours: string[]): Line[] {

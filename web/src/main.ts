@@ -293,7 +293,7 @@ class Page {
     const facts = [
       `trace hash ${run.traceHash}`,
       `seed ${this.controls.settings.seed}`,
-      `${store.sent.length} packets`,
+      ...(store.frames ? [`${store.frames.length} frames`, `${store.frames.lost} not read`] : [`${store.sent.length} packets`]),
       `${store.losses.length} dropped`,
       `${store.marks.length} marked`,
       `${store.timeouts.length} timeouts`,
@@ -354,7 +354,7 @@ class Page {
     if (!this.store) return;
     const { store } = this;
     const { time, speed, isPlaying } = this.player;
-    this.network.draw(store, this.colours, time, speed, this.followed);
+    this.network.draw(store, this.colours, this.player, this.followed);
     const scrub = element<HTMLInputElement>("scrub");
     scrub.max = String(store.about.duration_s);
     scrub.value = String(time);

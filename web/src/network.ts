@@ -1,11 +1,19 @@
 // The network as a picture: packets move along links and wait in queues.
 import { layOut, type Layout, type Point, type Segment } from "./layout";
+import { drawRadio, radioInWords, RADIO_GLOW_S } from "./radio";
 import { Fate, Kind, type LinkInfo, type Store } from "./store";
 import { theme } from "./theme";
 
 interface Drawn extends Point {
   packet: number;
   isDrop?: boolean;
+}
+
+/** What is shown: a time, simulated time over the viewer's, and whether it goes on. */
+export interface Shown {
+  time: number;
+  speed: number;
+  isPlaying: boolean;
 }
 
 /** Packets of a queue that are drawn one by one. */
@@ -28,8 +36,8 @@ export class NetworkView {
     canvas.addEventListener("click", (event) => onPacket(this.packetAt(event.offsetX, event.offsetY)));
   }
 
-  /** Draws the network at `time`; `speed` is simulated time over the viewer's. */
-  draw(store: Store, colours: string[], time: number, speed: number, followed?: number): void {
+  /** Draws the network. */
+  draw(store: Store, colours: string[], { time, speed, isPlaying }: Shown, followed?: number): void {
     const context = this.prepare(store);
     if (!context || !this.layout) return;
     const colour = theme();
@@ -40,6 +48,11 @@ export class NetworkView {
       context.fillStyle = colour.soft;
       context.textAlign = "left";
       context.fillText(note, 20, 30, this.width - 40);
+      return;
+    }
+    if (store.frames) {
+      const size = { width: this.width, height: this.height };
+      this.drawn = drawRadio(context, store, size, time, isPlaying ? RADIO_GLOW_S * speed : 0, followed);
       return;
     }
     this.layout.segments.forEach((segment, link) => {
@@ -262,7 +275,6 @@ const FULL_PACKET = 1500;
 
 /** Why there is no picture, if there is none. */
 function noteOf({ about }: Store): string | undefined {
-  if (about.is_radio) return "Nodes of a radio network are shown by weir animate; charts are below.";
   if (about.is_tabled) return "Result tables have no packets: the charts below have all that was stored.";
   return about.is_recorded ? "A qlog has one end of a connection, and no network." : undefined;
 }
@@ -298,6 +310,7 @@ function round(value: number): string {
 
 /** The picture in words. */
 export function inWords(store: Store, time: number): string {
+  if (store.frames) return radioInWords(store, time);
   const queues = store.about.links.flatMap((link, at) => {
     if (!link.is_monitored) return [];
     const sample = store.queues[at].t.firstAbove(time) - 1;

@@ -1,4 +1,5 @@
 // A packet in words: why it was sent, and what became of it.
+import { explainFrame } from "./radio";
 import { Fate, Kind, type Store } from "./store";
 
 const REASONS: Record<number, string> = {
@@ -21,8 +22,9 @@ const DROPS: Record<number, string> = {
   14: "it was longer than the MTU",
 };
 
-/** Lines that explain a packet. */
+/** Lines that explain a packet, or a frame of a radio network. */
 export function explain(store: Store, packet: number): string[] {
+  if (store.frames) return explainFrame(store, packet);
   const { about, flow, kind, offset, payload, length, sent, fate } = store;
   const name = about.flows[flow.values[packet]]?.name ?? "?";
   const code = kind.values[packet];

@@ -136,7 +136,7 @@ class Connection {
     this.rttScale = first === 0.333 ? 1000 : timeScale;
     this.timeScale = timeScale;
     const flow = { name: "sender", stack: "qlog", start_s: 0, forward: [], reverse: [] };
-    this.store = new Store({ name, duration_s, is_radio: false, is_recorded: true, links: [], flows: [flow] });
+    this.store = new Store({ name, duration_s, radio: null, is_recorded: true, links: [], flows: [flow] });
     for (const event of events) this.add((event.time - this.begin) / 1000, short(event.name), event.data);
     this.store.simulated = duration_s;
   }

@@ -1,6 +1,7 @@
 // What a run has recorded so far. The numbers are those of `crates/web/src/rows.rs`.
 import type { Lab } from "../core/weir_web.js";
 import { bytes, Column, floats, integers } from "./columns";
+import { Frames, type RadioInfo } from "./frames";
 
 /** Why a packet was sent: `PacketKind` of the Rust code. */
 export const Kind = {
@@ -30,7 +31,8 @@ export interface FlowInfo {
 export interface Description {
   name: string;
   duration_s: number;
-  is_radio: boolean;
+  /** The nodes, where packets cross no links. */
+  radio: RadioInfo | null;
   /** Read from a qlog, not simulated: there is no network, and rates are means over a second. */
   is_recorded?: boolean;
   /** Read from result tables: values are those of a range of time, and there are no packets. */
@@ -139,6 +141,8 @@ export class Store {
   readonly crossings: Crossings[];
   readonly samples: FlowSamples[];
   readonly queues: QueueSamples[];
+  /** Of a radio network. */
+  readonly frames?: Frames;
   readonly events: RunEvent[] = [];
   /** SACK blocks by the packet that carries them: pairs of offsets. */
   readonly sacks = new Map<number, number[]>();
@@ -153,6 +157,7 @@ export class Store {
     this.crossings = about.links.map(() => new Crossings());
     this.samples = about.flows.map(() => new FlowSamples());
     this.queues = about.links.map(() => new QueueSamples());
+    this.frames = about.radio ? new Frames(about.radio) : undefined;
   }
 
   /** Takes over the columns of another thread. */
@@ -241,7 +246,9 @@ export class Store {
 
   addEvents(events: RunEvent[]): void {
     this.events.push(...events);
-    this.timeouts.push(...events.filter((event) => event.kind === "timeout").map((e) => e.t_s));
+    const times = (kind: string) => events.filter((event) => event.kind === kind).map(({ t_s }) => t_s);
+    this.timeouts.push(...times("timeout"));
+    this.losses.push(...times("dropped"));
   }
 
   /** The next time in `times`, which ascend, after `time`. */
@@ -249,8 +256,9 @@ export class Store {
     return times.find((at) => at > time + 1e-9);
   }
 
-  /** When something next enters or leaves a link; with `back`, when something last did. */
+  /** When something next enters or leaves a link or the air; with `back`, when something last did. */
   neighbour(time: number, back = false): number | undefined {
+    if (this.frames) return this.frames.neighbour(time, back);
     const columns = [this.sent, ...this.crossings.map((crossings) => crossings.leave)];
     const found = columns.flatMap((column) => {
       const limit = back ? time - 1e-9 : time + 1e-9;
@@ -283,6 +291,7 @@ export function takeRows(lab: Lab, store: Store): void {
   store.addPackets(lab.take_packets());
   store.addCrossings(lab.take_crossings());
   store.addSacks(lab.take_sacks());
+  store.frames?.add(lab.take_frames());
   store.addSamples(lab.take_samples());
   store.addQueues(lab.take_queues());
   store.addEvents(JSON.parse(lab.take_events()) as RunEvent[]);

@@ -107,7 +107,7 @@ export class ResultTables implements RunSource {
     const [flowNames, ackNames] = [Object.keys(FLOW_COLUMNS), ["acked_bytes", "cwnd_bytes", "ssthresh_bytes", "srtt_ms"]];
     return {
       about: {
-        name: facts.label, duration_s: facts.sim_s, is_radio: false, is_tabled: true, facts,
+        name: facts.label, duration_s: facts.sim_s, radio: null, is_tabled: true, facts,
         flows: flows.map(flowInfo), links: links.map(linkInfo),
       },
       flows: await this.series("samples", run, "flow", members[0], flowNames),

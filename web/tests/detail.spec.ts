@@ -5,7 +5,7 @@ import { Fate, Kind, Store } from "../src/store";
 import { thinned } from "../src/thin";
 
 const ABOUT = {
-  name: "made", duration_s: 10, is_radio: false, is_recorded: true, links: [],
+  name: "made", duration_s: 10, radio: null, is_recorded: true, links: [],
   flows: [{ name: "a", stack: "x", start_s: 0, forward: [], reverse: [] }],
 };
 

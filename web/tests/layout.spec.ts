@@ -10,7 +10,7 @@ function network(names: string[], routes: [number[], number[]][]): Description {
   const flows = routes.map(([forward, reverse], index) => ({
     name: `f${index}`, stack: "reno", start_s: 0, forward, reverse,
   }));
-  return { name: "test", duration_s: 1, is_radio: false, links, flows };
+  return { name: "test", duration_s: 1, radio: null, links, flows };
 }
 
 test("the links of a dumbbell are parallel, and its hosts are at both ends", () => {

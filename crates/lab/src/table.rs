@@ -248,7 +248,7 @@ table!(
 table!(
     frames,
     "frames",
-    FrameRow { t_s, end_s, node, x_m, y_m, to, kind, flow, seq, direction, mark, readers }
+    FrameRow { t_s, end_s, node, x_m, y_m, waiting, to, kind, flow, seq, direction, mark, readers }
 );
 
 table!(requests, "requests", RequestRow { flow, request, t_s, latency_ms });

@@ -27,6 +27,7 @@ pub(super) struct Frame<P, M> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Origin {
     pub(super) place: Position,
+    pub(super) waiting: u32,
     pub(super) cargo: Option<FrameCargo>,
 }
 
@@ -54,6 +55,8 @@ pub struct FrameRecord {
     pub node: NodeId,
     /// Where that was.
     pub place: Position,
+    /// How many packets waited for its MAC.
+    pub waiting: u32,
     /// Who was to read it.
     pub to: NodeId,
     /// What it was.
@@ -105,13 +108,24 @@ impl FrameLog {
     }
 
     pub(super) fn push<P, M>(&mut self, frame: &Frame<P, M>) {
-        let Some(Origin { place, cargo }) = frame.origin.filter(|_| self.has_space()) else {
+        let Some(Origin { place, waiting, cargo }) = frame.origin.filter(|_| self.has_space())
+        else {
             return;
         };
         let Header { kind, from: node, to, .. } = frame.header;
         let Frame { start, readers, .. } = *frame;
         let end = frame.end();
-        self.records.push(FrameRecord { start, end, node, place, to, kind, cargo, readers });
+        self.records.push(FrameRecord {
+            start,
+            end,
+            node,
+            place,
+            waiting,
+            to,
+            kind,
+            cargo,
+            readers,
+        });
     }
 
     pub(super) fn drain(&mut self) -> Vec<FrameRecord> {

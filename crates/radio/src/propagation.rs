@@ -56,6 +56,16 @@ impl Propagation {
         sensed.then(|| Arrival { power, readable, delay: delay(distance_mm) })
     }
 
+    /// Up to where a frame can be read, and up to where it is sensed, in metres.
+    pub fn reach_m(self) -> (f64, f64) {
+        match self {
+            Self::TwoRayGround => (250.0, 550.0),
+            Self::Range { receive_mm, sense_mm } => {
+                (receive_mm as f64 / 1e3, sense_mm as f64 / 1e3)
+            }
+        }
+    }
+
     pub(super) fn validate(self) -> Result<(), ConfigError> {
         const ORDER: &str = "it must be at least the distance of reception, and 2km at most";
         match self {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_scene::{RunSpec, WheelQueue, validate};
-use weir_trace::{EventRow, QueueRow, SampleRow};
+use weir_trace::{EventRow, FrameRow, NodeRow, QueueRow, SampleRow};
 use weir_units::Instant;
 
 use crate::error::SimError;
@@ -75,5 +75,16 @@ impl Simulation {
     /// The rows of table `events` so far.
     pub fn events(&self) -> &[EventRow] {
         self.world.net.notes.log.rows()
+    }
+
+    /// The rows of table `nodes` so far; none without a radio network.
+    pub fn nodes(&mut self) -> Vec<NodeRow> {
+        let now = self.now();
+        self.world.net.radio().map(|radio| radio.nodes(now)).unwrap_or_default()
+    }
+
+    /// The rows of table `frames` since this was called last.
+    pub fn take_frames(&mut self) -> Vec<FrameRow> {
+        self.world.net.radio().map(|radio| radio.frames()).unwrap_or_default()
     }
 }

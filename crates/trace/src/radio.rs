@@ -68,6 +68,8 @@ pub struct FrameRow {
     pub x_m: f64,
     /// Where that was.
     pub y_m: f64,
+    /// How many packets waited for its MAC.
+    pub waiting: u32,
     /// The node that was to read it; null for all.
     pub to: Option<u32>,
     /// `rts`, `cts`, `data`, `ack`, `broadcast`.

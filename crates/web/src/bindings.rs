@@ -57,8 +57,8 @@ impl Lab {
         self.session.set_window(at_ms, segments)
     }
 
-    /// Links and flows, as JSON.
-    pub fn describe(&self) -> String {
+    /// Links, flows and nodes, as JSON.
+    pub fn describe(&mut self) -> String {
         self.session.describe()
     }
 
@@ -100,6 +100,11 @@ impl Lab {
     /// New samples of links.
     pub fn take_queues(&mut self) -> Vec<f64> {
         self.session.take_queues()
+    }
+
+    /// New rows of frames of a radio network.
+    pub fn take_frames(&mut self) -> Vec<f64> {
+        self.session.take_frames()
     }
 
     /// New events, as JSON.

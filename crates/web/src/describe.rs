@@ -1,20 +1,37 @@
-//! What a page draws before anything has happened: links and flows, as JSON.
+//! What a page draws before anything has happened: links, flows and the nodes of a radio network, as JSON.
 
 use serde_json::{Value, json};
+use weir_net::feedback::FeedbackConfig;
 use weir_net::{Limit, QueueConfig};
-use weir_scene::{FlowSpec, LinkSpec, RunSpec, TransportSpec};
+use weir_scene::{FlowSpec, LinkSpec, RadioSpec, RunSpec, TransportSpec};
+use weir_trace::NodeRow;
 use weir_units::Duration;
 
-/// Links and flows of `spec`.
-pub(crate) fn describe(name: &str, spec: &RunSpec) -> String {
+/// Links, flows and nodes of `spec`; `nodes` are where they are at first.
+pub(crate) fn describe(name: &str, spec: &RunSpec, nodes: &[NodeRow]) -> String {
     json!({
         "name": name,
         "duration_s": spec.measure.duration.as_secs_f64(),
-        "is_radio": spec.radio.is_some(),
+        "radio": spec.radio.as_ref().map(|spec| radio(spec, nodes)),
         "links": spec.links.iter().map(link).collect::<Vec<_>>(),
         "flows": spec.flows.iter().map(flow).collect::<Vec<_>>(),
     })
     .to_string()
+}
+
+fn radio(spec: &RadioSpec, nodes: &[NodeRow]) -> Value {
+    let (read_m, sense_m) = spec.config.propagation.reach_m();
+    let levels = match &spec.feedback {
+        Some(FeedbackConfig::Drai(drai)) => Some(drai.levels()),
+        _ => None,
+    };
+    json!({
+        "nodes": nodes.iter().map(|node| [node.x_m, node.y_m]).collect::<Vec<_>>(),
+        "ends": spec.paths.iter().map(|path| [path.from.0, path.to.0]).collect::<Vec<_>>(),
+        "read_m": read_m,
+        "sense_m": sense_m,
+        "levels": levels,
+    })
 }
 
 fn link(link: &LinkSpec) -> Value {

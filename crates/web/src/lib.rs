@@ -13,5 +13,5 @@ mod rows;
 mod session;
 
 pub use recorder::{Fate, PacketKind};
-pub use rows::{CROSSING, PACKET, QUEUE, SACK, SAMPLE};
+pub use rows::{CROSSING, FRAME, PACKET, QUEUE, SACK, SAMPLE};
 pub use session::{Session, State};

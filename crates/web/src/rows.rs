@@ -1,6 +1,6 @@
 //! Rows as flat arrays of numbers, which cross to JavaScript without a copy per value. What is unknown is NaN.
 
-use weir_trace::{QueueRow, SampleRow};
+use weir_trace::{FrameRow, QueueRow, SampleRow};
 
 /// Columns of a packet: flow, direction (0 forward, 1 reverse), kind, offset, payload bytes, IP bytes,
 /// time sent in s.
@@ -16,6 +16,13 @@ pub const SAMPLE: usize = 12;
 /// Columns of a sample of a link: link, time in s, packets and bytes in the queue, delay in ms, drops,
 /// marks.
 pub const QUEUE: usize = 7;
+
+/// Columns of a frame of a radio network: time of its begin and its end in s, its sender, where that was in m,
+/// packets that waited there, receiver (unknown: all), kind ([`FRAME_KINDS`]), flow, offset, direction, mark,
+/// number of nodes that read it.
+pub const FRAME: usize = 13;
+/// Kinds of frames by number.
+const FRAME_KINDS: [&str; 5] = ["rts", "cts", "data", "ack", "broadcast"];
 
 /// The columns of a sample; `phase` stands for its phase.
 pub(crate) fn sample(row: &SampleRow, phase: usize) -> [f64; SAMPLE] {
@@ -46,5 +53,26 @@ pub(crate) fn queue(row: &QueueRow) -> [f64; QUEUE] {
         row.queue_delay_ms,
         row.drops as f64,
         row.marks as f64,
+    ]
+}
+
+/// The columns of a frame.
+pub(crate) fn frame(row: &FrameRow) -> [f64; FRAME] {
+    let or_nan = |value: Option<u32>| value.map_or(f64::NAN, f64::from);
+    let kind = FRAME_KINDS.iter().position(|kind| *kind == row.kind);
+    [
+        row.t_s,
+        row.end_s,
+        f64::from(row.node),
+        row.x_m,
+        row.y_m,
+        f64::from(row.waiting),
+        or_nan(row.to),
+        kind.map_or(f64::NAN, |kind| kind as f64),
+        or_nan(row.flow),
+        row.seq.map_or(f64::NAN, |offset| offset as f64),
+        f64::from(u8::from(row.direction == Some("reverse"))),
+        or_nan(row.mark),
+        f64::from(row.readers),
     ]
 }

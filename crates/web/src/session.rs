@@ -23,6 +23,8 @@ pub struct Session {
     state: State,
     /// Rows of the tables that were read.
     read: Read,
+    /// Frames of a radio network that are still to be recorded.
+    frames_left: usize,
     /// The controllers' phases seen so far; a sample has the index of its own.
     phases: Vec<&'static str>,
 }
@@ -50,6 +52,8 @@ struct Read {
 const MAX_EVENTS: &str = "200000";
 /// Ways over links that are recorded, about 100 MB in a page.
 const MAX_CROSSINGS: usize = 2_000_000;
+/// Frames of a radio network that are recorded, about 50 MB in a page.
+const MAX_FRAMES: usize = 500_000;
 /// Samples of a run.
 const SAMPLES: u64 = 2_000;
 
@@ -66,6 +70,7 @@ impl Session {
         let settings = [
             ("measure.sample_interval".to_owned(), interval.to_string()),
             ("measure.events".to_owned(), MAX_EVENTS.to_owned()),
+            ("measure.frames".to_owned(), MAX_FRAMES.to_string()),
         ];
         let mut scenario = parse(text, &[overrides, &settings].concat())?;
         let mut inputs = None;
@@ -80,7 +85,8 @@ impl Session {
         simulation.watch(&recorder);
         let name = scenario.file().name.clone();
         let (state, read, phases) = (State::Paused, Read::default(), Vec::new());
-        Ok(Self { simulation, recorder, inputs, name, state, read, phases })
+        let frames_left = MAX_FRAMES;
+        Ok(Self { simulation, recorder, inputs, name, state, read, frames_left, phases })
     }
 
     /// Moves on to `until` seconds, by at most `max_events` events.
@@ -119,9 +125,10 @@ impl Session {
         inputs.add(at_ms, segments)
     }
 
-    /// Links and flows, as JSON.
-    pub fn describe(&self) -> String {
-        describe(&self.name, self.simulation.spec())
+    /// Links, flows and nodes, as JSON.
+    pub fn describe(&mut self) -> String {
+        let nodes = self.simulation.nodes();
+        describe(&self.name, self.simulation.spec(), &nodes)
     }
 
     /// The time of the last event in seconds.
@@ -134,9 +141,9 @@ impl Session {
         self.simulation.trace_hash()
     }
 
-    /// Whether more packets passed than are recorded.
+    /// Whether more packets or frames passed than are recorded.
     pub fn is_truncated(&self) -> bool {
-        self.recorder.is_truncated
+        self.recorder.is_truncated || self.frames_left == 0
     }
 
     /// Packets since this was called last, [`PACKET`](crate::PACKET) columns each.
@@ -169,12 +176,21 @@ impl Session {
         new.iter().flat_map(rows::queue).collect()
     }
 
-    /// Events since this was called last, as a JSON list. Drops are not among them: ways over links have
-    /// them.
+    /// Frames of a radio network since this was called last, [`FRAME`](crate::FRAME) columns each.
+    pub fn take_frames(&mut self) -> Vec<f64> {
+        let new = self.simulation.take_frames();
+        let kept = &new[..new.len().min(self.frames_left)];
+        self.frames_left -= kept.len();
+        kept.iter().flat_map(rows::frame).collect()
+    }
+
+    /// Events since this was called last, as a JSON list. Drops of links are not among them: ways over links
+    /// have them.
     pub fn take_events(&mut self) -> String {
+        let is_radio = self.simulation.spec().radio.is_some();
         let new = &self.simulation.events()[self.read.events..];
         self.read.events += new.len();
-        let listed = new.iter().filter(|row| row.kind != "dropped").map(event);
+        let listed = new.iter().filter(|row| is_radio || row.kind != "dropped").map(event);
         Value::Array(listed.collect()).to_string()
     }
 

@@ -2,7 +2,7 @@
 
 mod ten;
 
-use weir_web::{CROSSING, Fate, PACKET, PacketKind, SACK, SAMPLE, Session, State};
+use weir_web::{CROSSING, FRAME, Fate, PACKET, PacketKind, SACK, SAMPLE, Session, State};
 
 /// Runs to the end in steps of `step` seconds.
 fn finish(session: &mut Session, step: f64) {
@@ -44,6 +44,29 @@ fn ten_scenarios_have_the_trace_hash_of_weir_run() {
         finish(&mut session, 0.37);
         assert_eq!(format!("{:016x}", session.trace_hash()), ten::native(name), "{name}");
     }
+}
+
+#[test]
+fn a_radio_network_has_its_nodes_and_every_frame() {
+    let mut session =
+        Session::new(&ten::text("radio-chain"), &ten::overrides(), ten::SEED).expect("a scenario");
+    let about: serde_json::Value = serde_json::from_str(&session.describe()).expect("JSON");
+    let radio = &about["radio"];
+    assert_eq!(radio["nodes"].as_array().map(Vec::len), Some(5));
+    assert_eq!((&radio["nodes"][4][0], &radio["ends"][0][1]), (&800.0.into(), &4.into()));
+    assert_eq!((&radio["read_m"], &radio["levels"]), (&250.0.into(), &5.into()));
+    let mut rows = Vec::new();
+    for step in 1..=20 {
+        while session.advance(f64::from(step), 1_000) == Ok(State::Running) {}
+        rows.extend(session.take_frames());
+    }
+    let frames: Vec<&[f64]> = rows.chunks_exact(FRAME).collect();
+    assert_eq!(frames.len(), ten::frames("radio-chain"));
+    assert!(frames.windows(2).all(|pair| pair[0][1] <= pair[1][1]), "in the order of their ends");
+    assert!(frames.iter().any(|frame| frame[12] == 0.0), "some collide");
+    let waiting: Vec<f64> = frames.iter().map(|frame| frame[5]).collect();
+    assert!(waiting.contains(&0.0) && waiting.iter().any(|count| *count > 1.0));
+    assert!(session.take_events().contains("\"t_s\""));
 }
 
 #[test]

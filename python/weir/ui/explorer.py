@@ -66,7 +66,7 @@ class Explorer:
             return {
                 "name": facts["label"],
                 "duration_s": facts["sim_s"],
-                "is_radio": False,
+                "radio": None,
                 "is_tabled": True,
                 "flows": loaded.flows,
                 "links": loaded.links,

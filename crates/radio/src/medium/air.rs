@@ -179,9 +179,10 @@ where
         let packet = node.current.as_mut().map(|current| &mut current.packet).filter(|_| own);
         let body = packet.as_deref().filter(|_| header.to.is_broadcast()).cloned();
         let place = self.audiences.position(number).filter(|_| self.log.has_space());
+        let waiting = node.queue.len() as u32;
         let origin = place.map(|place| {
             let cargo = packet.and_then(|packet| packet.parcel_mut()).map(FrameCargo::of);
-            Origin { place, cargo }
+            Origin { place, waiting, cargo }
         });
         let frame = Frame { header, start: self.now, body, origin, readers: 0, groups };
         let key = self.frames.insert(frame);

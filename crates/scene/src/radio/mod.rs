@@ -164,7 +164,7 @@ impl<L: Clone + Debug> HostedRadio<L> {
     }
 
     /// The rows of its nodes.
-    pub(crate) fn nodes(&self, now: Instant) -> Vec<NodeRow> {
+    pub fn nodes(&self, now: Instant) -> Vec<NodeRow> {
         let nodes = (0..self.radio.nodes()).map(|node| NodeId(node as u16));
         let row = |node| {
             let start = self.mobility.position(node, Instant::ZERO);
@@ -173,8 +173,8 @@ impl<L: Clone + Debug> HostedRadio<L> {
         nodes.map(row).collect()
     }
 
-    /// The frames that were recorded.
-    pub(crate) fn frames(&mut self) -> Vec<FrameRow> {
+    /// The frames that were recorded since this was called last.
+    pub fn frames(&mut self) -> Vec<FrameRow> {
         self.radio.drain_frames().iter().map(rows::frame_row).collect()
     }
 

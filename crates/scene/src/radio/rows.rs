@@ -52,6 +52,7 @@ pub(super) fn frame_row(frame: &FrameRecord) -> FrameRow {
         node: u32::from(frame.node.0),
         x_m: frame.place.x_mm as f64 / 1e3,
         y_m: frame.place.y_mm as f64 / 1e3,
+        waiting: frame.waiting,
         to: (!frame.to.is_broadcast()).then(|| u32::from(frame.to.0)),
         kind: match frame.kind {
             FrameKind::Rts => "rts",

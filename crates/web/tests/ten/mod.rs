@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use arrow_array::Array;
 use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
 use weir_lab::{Scenario, World};
 
 /// A network of each kind, and what changes or disturbs it.
@@ -34,10 +34,23 @@ pub(crate) fn overrides() -> Vec<(String, String)> {
 
 /// The trace hash of a run as `weir run` makes it.
 pub(crate) fn native(name: &str) -> String {
-    let scenario = Scenario::parse(&text(name), &overrides(), name).expect("a scenario");
-    let results = weir_lab::run(&scenario, SEED, World::Sim).expect("a run");
-    let summary = results.tables().iter().find(|table| table.name == "summary").expect("a table");
-    let column = summary.batch.column_by_name("trace_hash").expect("a column");
+    let summary = table(name, "summary", &[]);
+    let column = summary.column_by_name("trace_hash").expect("a column");
     assert_eq!(column.len(), 1);
     column.as_string::<i32>().value(0).to_owned()
+}
+
+/// The number of frames in a run of a radio network as `weir run` makes it.
+#[allow(dead_code, reason = "only tests count frames")]
+pub(crate) fn frames(name: &str) -> usize {
+    table(name, "frames", &[("measure.frames", "1000000")]).num_rows()
+}
+
+fn table(scenario: &str, wanted: &str, more: &[(&str, &str)]) -> RecordBatch {
+    let more = more.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+    let overrides: Vec<_> = overrides().into_iter().chain(more).collect();
+    let parsed = Scenario::parse(&text(scenario), &overrides, scenario).expect("a scenario");
+    let results = weir_lab::run(&parsed, SEED, World::Sim).expect("a run");
+    let found = results.tables().iter().find(|table| table.name == wanted).expect("a table");
+    found.batch.clone()
 }
