@@ -51,6 +51,9 @@ pub struct Config {
     /// It is always half of the time that the last burst takes, as in Linux, whose timers are seldom
     /// later; a program among others needs more.
     pub pacing_catch_up: Duration,
+    /// The most that a paced sender makes up for after its first lost segment: what it sends at once may
+    /// have been too much for a queue. By default as much as before.
+    pub pacing_catch_up_after_loss: Option<Duration>,
     /// What the sender's segments may take of memory until they are acknowledged, each with the 768
     /// bytes that Linux charges beyond its payload (`sk_sndbuf`); by default without bound.
     pub send_buffer: Option<Bytes>,
@@ -120,6 +123,7 @@ impl Default for Config {
             pace_window: false,
             max_pacing_rate: None,
             pacing_catch_up: Duration::ZERO,
+            pacing_catch_up_after_loss: None,
             send_buffer: None,
             max_send_buffer: None,
             recv_buffer: Bytes(64 << 20),

@@ -31,6 +31,11 @@ impl Pacer {
         Self { catch_up, ..Self::default() }
     }
 
+    /// Makes up for no more than `most` from now on.
+    pub fn limit_catch_up(&mut self, most: Duration) {
+        self.catch_up = self.catch_up.min(most);
+    }
+
     /// When the next packet may leave: [`CcContext::next_departure`](crate::CcContext::next_departure).
     #[inline]
     pub fn next_departure(&self) -> Instant {

@@ -338,8 +338,15 @@ impl<A: Application> Core<A> {
 
 /// The configuration with what a driver among other programs needs: its turn may come late.
 fn suited(config: &Config) -> Config {
-    Config { pacing_catch_up: config.pacing_catch_up.max(CATCH_UP), ..config.clone() }
+    Config {
+        pacing_catch_up: config.pacing_catch_up.max(CATCH_UP),
+        pacing_catch_up_after_loss: Some(CATCH_UP_AFTER_LOSS),
+        ..config.clone()
+    }
 }
 
 /// A time slice or two of another program.
 const CATCH_UP: Duration = Duration::from_millis(4);
+/// As long as one of Linux's bursts takes (`tcp_tso_autosize`). What is made up for arrives as a burst at a queue that
+/// may be short: RFC 9002 §7.7 asks to bound bursts, unless the sender knows that larger ones do no harm.
+const CATCH_UP_AFTER_LOSS: Duration = Duration::from_millis(1);

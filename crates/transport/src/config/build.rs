@@ -42,6 +42,7 @@ setters! {
     with_pace_window: pace_window, bool;
     with_max_pacing_rate: max_pacing_rate, Option<Rate>;
     with_pacing_catch_up: pacing_catch_up, Duration;
+    with_pacing_catch_up_after_loss: pacing_catch_up_after_loss, Option<Duration>;
     with_send_buffer: send_buffer, Option<Bytes>;
     with_max_send_buffer: max_send_buffer, Option<Bytes>;
     with_recv_buffer: recv_buffer, Bytes;

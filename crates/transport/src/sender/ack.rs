@@ -79,6 +79,11 @@ impl Sender {
         let turn = self.epoch.on_ack(&mut self.board, &digest, echo, self.profile, unsent);
         let found = self.find_losses(now, &digest);
         stats.lost_bytes += found.lost;
+        if found.lost > 0
+            && let Some(most) = self.pacing.catch_up_after_loss
+        {
+            self.pacer.limit_catch_up(most);
+        }
         if let (Some(sample), Some((_, record))) = (&mut rate, covered.newest) {
             sample.lost = Bytes(self.board.ever_lost()) - record.lost();
         }

@@ -100,6 +100,8 @@ struct Pacing {
     unpaced: u64,
     /// Pace by the window where the controller sets no rate.
     window: bool,
+    /// The most to make up for once a segment was lost.
+    catch_up_after_loss: Option<Duration>,
     /// The controller to go back to if some of a quick start is lost.
     usual: Option<Box<dyn CongestionController>>,
 }
@@ -138,6 +140,7 @@ impl Sender {
                 first_flight: if config.pace_initial_window { initial } else { Bytes::ZERO },
                 unpaced: unpaced_segments(config),
                 window: config.pace_window,
+                catch_up_after_loss: config.pacing_catch_up_after_loss,
                 usual: None,
             },
             bursts: burst::Bursts::new(config.gso),

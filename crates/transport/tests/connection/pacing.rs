@@ -94,3 +94,33 @@ fn a_pause_is_made_up_for_as_far_as_configured() {
         assert!((expected..=expected + 1).contains(&at_once), "{millis}: {at_once} at once");
     }
 }
+
+/// What was lost may have been a burst too large for a queue: the sender makes up for less from then on.
+#[test]
+fn after_a_loss_less_of_a_pause_is_made_up_for() {
+    for (loses, after_loss, expected) in [(false, 3, 10), (true, 3, 3), (true, 20, 10)] {
+        let config = Config {
+            max_pacing_rate: Some(Rate::from_mbit(12)),
+            pacing_catch_up: Duration::from_millis(10),
+            pacing_catch_up_after_loss: Some(Duration::from_millis(after_loss)),
+            mss: 1_500,
+            ..with_stack("rack/none(100)")
+        };
+        let mut pair = Pair::connected(&config);
+        if loses {
+            pair.lose_nth(5, |passing| passing.from == Client);
+        }
+        pair.write(Client, 50 * 1_500);
+        pair.drive();
+        pair.drive_for(Duration::from_millis(100));
+        pair.log.clear();
+        pair.write(Client, 50 * 1_500);
+        pair.drive();
+        let sent = departures(&pair);
+        let at_once = sent.iter().filter(|at| **at == sent[0]).count();
+        assert!(
+            (expected..=expected + 1).contains(&at_once),
+            "{loses}, {after_loss} ms: {at_once}"
+        );
+    }
+}
