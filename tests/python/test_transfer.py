@@ -105,6 +105,20 @@ def _arrived(folder: Path) -> int:
     return 0
 
 
+def test_at_a_terminal_where_it_listens_is_a_line_of_its_own(tmp_path: Path) -> None:
+    screen, terminal = os.openpty()
+    options = {"stderr": terminal, "env": {**os.environ, "TERM": "xterm"}}
+    with started("recv", "--dir", tmp_path, "--bind", "127.0.0.1:0", **options):
+        os.close(terminal)
+        shown = b""
+        while b"Ctrl-C ends" not in shown:
+            shown += os.read(screen, 4096)
+    os.close(screen)
+    before = shown.partition(b"listening on")[0]
+    assert b"bytes" in before, "the bar comes first"
+    assert before.endswith(b"\r\x1b[2K"), shown
+
+
 def test_several_files_arrive_and_are_reported(invoke: Invoke, tmp_path: Path) -> None:
     files = [_file(tmp_path / f"{size}.bin", size) for size in (0, 1, 28_000, 2_800_000)]
     with Receiver(tmp_path / "in") as receiver:

@@ -222,7 +222,7 @@ class _Printer:
             while waiting:
                 self._print(*waiting.popleft())
             if missed:
-                output.note(f"{missed} more sessions ended", quiet=self._quiet)
+                self._note(f"{missed} more sessions ended")
             if latest:
                 self._bar.show(latest)
             if closed:
@@ -230,11 +230,10 @@ class _Printer:
 
     def _print(self, kind: str, facts: Mapping[str, Any]) -> None:
         if kind == "listening":
-            output.note(f"listening on {facts['address']}, Ctrl-C ends", quiet=self._quiet)
+            self._note(f"listening on {facts['address']}, Ctrl-C ends")
             return
         if kind == "warning":
-            with self._bar.hidden():
-                output.note(facts["text"], quiet=self._quiet)
+            self._note(facts["text"])
             return
         sender = f"{facts['key']} ({facts['sender']})" if facts["key"] else facts["sender"]
         rows, omitted, failure = facts["rows"], facts["omitted"], facts["failure"]
@@ -245,9 +244,11 @@ class _Printer:
             with self._bar.hidden():
                 output.show(table.rich())
         if failure:
-            text = f"{sender}: {failure}; what has arrived is kept"
-            with self._bar.hidden():
-                output.note(text, quiet=self._quiet)
+            self._note(f"{sender}: {failure}; what has arrived is kept")
+
+    def _note(self, text: str) -> None:
+        if not self._quiet:
+            self._bar.write(text)
 
 
 def _summarised(facts: Mapping[str, Any]) -> Mapping[str, Any]:
