@@ -151,6 +151,19 @@ test("a folder opens in the page: its runs, zoom and losses", async ({ lab }) =>
   await expect(page.locator("#time")).toHaveText(`${native.drops.toFixed(4)} s`);
 });
 
+test("a dropped folder opens", async ({ lab }) => {
+  const page = await lab("#stack=reno&duration_s=1");
+  await page.evaluate(() => (document.body.dataset.state = ""));
+  const session = await page.context().newCDPSession(page);
+  const data = { items: [], files: [folder], dragOperationsMask: 1 };
+  for (const type of ["dragEnter", "dragOver", "drop"] as const) {
+    await session.send("Input.dispatchDragEvent", { type, x: 400, y: 200, data });
+  }
+  await done(page);
+  await expect(page.locator("#status")).toHaveText("two-flows, seed 1: 12 s");
+  await expect(page.locator("#runs option")).toHaveCount(2);
+});
+
 test("dropped tables open too, and another folder is a message", async ({ lab }) => {
   const page = await lab("#stack=reno&duration_s=1");
   const wanted = files(folder).filter(({ path }) => /(parquet|json)$/.test(path));
