@@ -120,6 +120,17 @@ def test_the_list_says_what_is_missing(
     assert rows["iperf3"]["missing"] == "no program iperf3; Debian packages: iperf3"
 
 
+def test_what_is_not_built_comes_with_the_command_that_builds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    older = catalogue.of("contender:quiche(version=0.26.0)")
+    assert older is not None
+    assert catalogue.missing(older) == (
+        "weir-quiche-0.26.0 is not built; `weir contender build quiche --version 0.26.0`"
+    )
+
+
 def test_other_worlds_refuse_programs(invoke: Invoke) -> None:
     done = invoke("compare", "contender:iperf3", "--repeat", "1")
     assert done.exit_code == 2

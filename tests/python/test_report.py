@@ -158,23 +158,25 @@ def test_a_sweep_is_summarised_point_by_point(tmp_path: Path) -> None:
 
 
 def test_a_study_shows_what_was_published_beside_ours(tmp_path: Path) -> None:
-    directory = compared(tmp_path, "reno").path
+    directory = compared(tmp_path, "reno", repeat=1).path
     cell = {
         "table": "002-delay",
         "row": "W=5",
         "column": "20ms",
         "published": 3.431,
         "unit": "s",
-        "serial relay": {"mean": 2.54321, "lo": 2.5, "hi": 2.6, "n": 5},
-        "delay line": {"mean": None, "lo": None, "hi": None, "n": 0},
+        "serial relay": {"mean": 2.54321, "lo": 2.49321, "hi": 2.59321, "n": 5},
+        "delay line": {"mean": 97.1, "lo": 92.7, "hi": 98.9, "n": 136},
         "note": "the source rounds",
     }
     cells = [cell, {**cell, "row": "W=10", "published": None, "note": ""}]
     kept = {"study": "lab-udp", "rows": cells, "findings": ["Windows matter."]}
     (directory / "study.json").write_text(json.dumps(kept))
     page = Page(report.write(directory).read_text(encoding="utf-8"))
-    for text in ("Study lab-udp", "Windows matter.", "3.431", "2.54 ± 0.05", "the source rounds"):
+    texts = ("Study lab-udp", "Windows matter.", "3.431", "2.54 ± 0.05", "97.1 −4.4 +1.8")
+    for text in (*texts, "the source rounds"):
         assert text in page.text
+    assert "There is one repeat only" not in page.text, "the study has intervals"
 
 
 def test_own_sections_become_a_report_with_provenance(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from weir.cli.table import option
 from weir.grid import Grid, cautioned
 from weir.options import MEASUREMENT
 from weir.scenario import SIM, worlds
-from weir.studies.cells import count_text, decimals
+from weir.studies.cells import count_text, decimals, spread_text
 
 _WIDEST = 12
 """Most columns of a printed table; wider ones are in the report and in `--json`."""
@@ -155,9 +155,9 @@ def _text(cell: studies.Cell, series: str) -> str:
     value, count = cell.get(series), count_text(cell, series)
     if not isinstance(value, dict):
         return "–" if value is None else f"{value}{count}"
-    mean, high = value.get("mean"), value.get("hi")
+    mean = value.get("mean")
     if mean is None:
         return f"–{count}"
     digits = max(decimals(mean), _DECIMALS if abs(mean) < _LARGE else 0)
-    spread = "" if high is None else f" ± {high - mean:.{digits}f}"
+    spread = spread_text(mean, value.get("lo"), value.get("hi"), digits)
     return f"{mean:.{digits}f}{spread}{count}"

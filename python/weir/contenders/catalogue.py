@@ -149,9 +149,16 @@ def missing(contender: Contender) -> str | None:
         if shutil.which(program) is not None:
             continue
         if program.startswith(str(folder)):
-            return f"{Path(program).name} is not built; `weir contender build {wanted.name}`"
+            return f"{Path(program).name} is not built; `{_build_command(contender)}`"
         return f"no program {program}; Debian packages: {', '.join(wanted.packages) or 'unknown'}"
     return None
+
+
+def _build_command(contender: Contender) -> str:
+    newest = {one.name: one.default for one in contender.definition.parameters}.get("version")
+    chosen = contender.arguments.get("version")
+    more = f" --version {chosen}" if chosen != newest else ""
+    return f"weir contender build {contender.definition.name}{more}"
 
 
 def version(contender: Contender) -> str:

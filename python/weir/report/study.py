@@ -16,7 +16,7 @@ from weir.report.model import Cell, Report, ReportSection, ReportTable
 from weir.results import Results
 from weir.studies import DrawnStudy, studies
 from weir.studies import sources as value_sources
-from weir.studies.cells import count_text, decimals
+from weir.studies.cells import count_text, decimals, spread_text
 
 FILE = manifest.STUDY
 
@@ -33,7 +33,7 @@ def compose_study(results: Results) -> Report:
     kept = bounded.read_json(Path(results.path) / FILE)
     main, rest = kept["findings"][:_MAIN], kept["findings"][_MAIN:]
     sections = [
-        ReportSection("Findings", points=main, warnings=summary.cautions(results)),
+        ReportSection("Findings", points=main, warnings=_cautions(results, kept["rows"])),
         *_own_sections(results, kept["study"], kept["rows"]),
         ReportSection(
             "Further findings, sources and assumptions",
@@ -43,6 +43,13 @@ def compose_study(results: Results) -> Report:
     ]
     full = [section for section in sections if not section.is_empty]
     return study_report(results, f"Study {kept['study']}", _description(kept["study"]), full)
+
+
+def _cautions(results: Results, cells: Cells) -> list[str]:
+    """What a reader must know; with one seed a study may have intervals over something else."""
+    estimates = (cell[source] for cell in cells for source in value_sources(cells[:1]))
+    has_intervals = any(isinstance(one, Mapping) and one.get("lo") is not None for one in estimates)
+    return summary.cautions(results, has_intervals=has_intervals)
 
 
 def _own_sections(results: Results, name: str, cells: Cells) -> Sequence[ReportSection]:
@@ -78,8 +85,8 @@ def table_sections(cells: Cells, runs: tuple[int, ...]) -> Iterator[ReportSectio
         yield ReportSection(str(name), tables=[study_table(str(name), own)], figures=drawn)
 
 
-def study_table(name: str, cells: Cells) -> ReportTable:
-    """A published table; under each of its rows our values for the same cells."""
+def study_table(name: str, cells: Cells, over: str = "the seeds") -> ReportTable:
+    """A published table; under each of its rows our values, whose intervals are over `over`."""
     columns = list(dict.fromkeys(str(cell["column"]) for cell in cells))
     sources = value_sources(cells)
     rows: list[list[Cell | str]] = []
@@ -92,7 +99,10 @@ def study_table(name: str, cells: Cells) -> ReportTable:
     units = {str(cell.get("unit", "")) for cell in cells}
     unit = units.pop() if len(units) == 1 else ""
     title = f"{name}, in {unit}" if unit else name
-    note = "Ours: mean ± half of the 95 % interval over the seeds."
+    note = (
+        f"Ours: mean ± half of the 95 % interval over {over}; where it is lopsided, how far it "
+        "reaches below and above."
+    )
     return ReportTable(title, ["row", "source", *columns], rows, note=note)
 
 
@@ -101,10 +111,9 @@ def _value(cell: Mapping[str, Any], source: str) -> Cell:
     if not isinstance(value, Mapping):
         text = "–" if value is None else f"{value}{count}"
         return Cell(text, note=str(cell.get("note") or ""), tone="strong")
-    mean, low, high = value.get("mean"), value.get("lo"), value.get("hi")
+    mean = value.get("mean")
     if mean is None:
         return Cell(f"–{count}")
     digits = decimals(mean)
-    if low is None or high is None:
-        return Cell(f"{mean:.{digits}f}{count}")
-    return Cell(f"{mean:.{digits}f} ± {(high - low) / 2:.{digits}f}{count}")
+    spread = spread_text(mean, value.get("lo"), value.get("hi"), digits)
+    return Cell(f"{mean:.{digits}f}{spread}{count}")

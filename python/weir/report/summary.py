@@ -95,9 +95,13 @@ def scope(cases: Sequence[Case]) -> list[str]:
     return [f"Over time, the first {MOST_CASES} of {len(cases)} cases are shown."]
 
 
-def cautions(results: Results) -> list[str]:
-    """What a reader must know before believing the numbers."""
-    return [*_about_runs(results), *_about_length(results), *_about_flows(results)]
+def cautions(results: Results, *, has_intervals: bool = False) -> list[str]:
+    """What a reader must know before believing the numbers.
+
+    With `has_intervals` there are intervals also of a single repeat.
+    """
+    runs = _about_runs(results, has_intervals=has_intervals)
+    return [*runs, *_about_length(results), *_about_flows(results)]
 
 
 def listed(words: Sequence[str]) -> str:
@@ -319,14 +323,14 @@ def _limits(results: Results, cases: Sequence[Case]) -> Iterator[str]:
             yield f"What held {case.name} back, by time: {', '.join(parts)}."
 
 
-def _about_runs(results: Results) -> Iterator[str]:
+def _about_runs(results: Results, *, has_intervals: bool) -> Iterator[str]:
     repeats, failed = len(results.manifest["seeds"]), results.failures
-    if repeats == 1:
+    if repeats == 1 and not has_intervals:
         yield (
             "There is one repeat only, so no interval and no verdict: give --repeat 10 to see how "
             "much is chance."
         )
-    elif repeats < FEW_REPEATS:
+    elif 1 < repeats < FEW_REPEATS:
         yield f"With {repeats} repeats the intervals are wide and may be far off; 10 are usual."
     if failed:
         runs = [f"{run}: {error}" for run, error in failed.items()]

@@ -106,6 +106,16 @@ def interval_text(ours: Estimate) -> str:
     return digits(mean) if ends[0] == ends[1] else f"{digits(mean)} ({ends[0]} to {ends[1]})"
 
 
+def spread_text(mean: float, low: float | None, high: float | None, digits: int) -> str:
+    """` ± 0.03`, or ` −4.4 +1.8` where the interval is lopsided; nothing without one."""
+    if low is None or high is None:
+        return ""
+    below, above = mean - low, high - mean
+    if abs(below - above) <= _LOPSIDED * max(below, above):
+        return f" ± {above:.{digits}f}"
+    return f" −{below:.{digits}f} +{above:.{digits}f}"
+
+
 def digits(value: float) -> str:
     """Three significant digits, and no more than three after the point."""
     if value == 0:
@@ -160,3 +170,7 @@ def runs_of(results: Results, *prefixes: str) -> tuple[int, ...]:
     is_wanted = pl.any_horizontal(label.str.starts_with(prefix) for prefix in prefixes)
     found = results.runs.filter((pl.col("status") == "ok") & is_wanted)
     return tuple(found["run"])
+
+
+_LOPSIDED = 0.01
+"""Sides of an interval that differ by a smaller share of the wider one are shown as one number."""

@@ -90,10 +90,12 @@ class Identify:
             "label are a class: they predict the same window.",
         )
         figure = matrix(parts[CONFUSION], words, tuple(results.runs["run"]))
-        shares = ReportSection("Shares", tables=[study_table(SUMMARY, parts[SUMMARY])])
+        shares = ReportSection(
+            "Shares", tables=[study_table(SUMMARY, parts[SUMMARY], over="the captures")]
+        )
         names = ReportSection(
             "Names",
-            tables=[study_table(ERRORS, parts[ERRORS])],
+            tables=[study_table(ERRORS, parts[ERRORS], over="the captures")],
             figures=[figure],
         )
         return [shares, names]

@@ -86,7 +86,9 @@ class LimitsStudy:
         from weir.studies.confusion import Words, matrix
 
         summary = [row for row in rows if row["table"] == SUMMARY]
-        sections = [ReportSection("Shares", tables=[study_table(SUMMARY, summary)])]
+        sections = [
+            ReportSection("Shares", tables=[study_table(SUMMARY, summary, over="the scenarios")])
+        ]
         for place in _PLACES:
             own = [row for row in rows if row["table"] == confusion(place)]
             words = Words(
