@@ -57,7 +57,8 @@ def connection_figure(
     chart = below_each_other(*panels, spacing=10).resolve_scale(x="shared", color="independent")
     caption = (
         "Top: bytes sent and acknowledged over time. The coloured band has the limit that took "
-        "most of each slice. RTT: least to largest of each slice. Drag and turn the wheel on the "
+        "most of each slice. RTT: least to largest of each slice. A receiver's window beyond the "
+        "axis is cut off. Drag and turn the wheel on the "
         "top panel to zoom."
     )
     return Figure(f"connection-{number}", title, caption, chart, slices)
@@ -137,19 +138,30 @@ def _flight(slices: pl.DataFrame, end: float) -> alt.LayerChart:
     columns = {"flight": "in flight"}
     if frame["cwnd"].is_not_null().any():
         columns["cwnd"] = "congestion window"
-    window, flight = frame["window"].min(), frame["flight"].max()
-    if isinstance(window, float) and isinstance(flight, float) and window < _SHOWN * flight:
+    largest = (frame[name].max() for name in columns)
+    # A receiver's window is often so large that nothing else would be seen.
+    top = _SPACE * max((value for value in largest if isinstance(value, float)), default=0.0)
+    window = frame["window"].min()
+    is_shown = isinstance(window, float) and window < top
+    if is_shown:
         columns["window"] = "receiver's window"
-    return _lines(frame, end, "In flight", "kB", columns)
+    return _lines(frame, end, "In flight", "kB", columns, top=top if is_shown else None)
 
 
 def _lines(
-    slices: pl.DataFrame, end: float, title: str, unit: str, columns: dict[str, str]
+    slices: pl.DataFrame,
+    end: float,
+    title: str,
+    unit: str,
+    columns: dict[str, str],
+    *,
+    top: float | None = None,
 ) -> alt.LayerChart:
     frame = slices.select("t_s", *columns).unpivot(index="t_s", variable_name="name")
     words = pl.DataFrame({"name": list(columns), "what": list(columns.values())})
     frame = frame.drop_nulls().join(words, on="name").select("t_s", "what", "value")
     is_last = title == "Rate"
+    height = alt.Undefined if top is None else alt.Scale(domain=[0, top], nice=True)
     scale = alt.Scale(domain=list(columns.values()), range=_LINES[: len(columns)])
     legend = alt.Legend(title=None, orient="right", symbolType="stroke")
     line = (
@@ -157,7 +169,7 @@ def _lines(
         .mark_line(strokeWidth=1.3, clip=True)
         .encode(
             x=_time(end, is_last=is_last),
-            y=alt.Y("value:Q", title=unit, axis=alt.Axis(tickCount=4)),
+            y=alt.Y("value:Q", title=unit, axis=alt.Axis(tickCount=4), scale=height),
             color=alt.Color("what:N", scale=scale, legend=legend),
         )
     )
@@ -174,4 +186,5 @@ def _time(end: float, *, is_last: bool) -> alt.X:
 
 
 _LINES = [theme.COLD, theme.WARM, "#009e73"]
-_SHOWN = 5
+_SPACE = 1.5
+"""The axis of what is in flight ends at this multiple of the most; a larger window is cut off."""
