@@ -373,7 +373,11 @@ impl<P: Parcel + Clone> Link<P> {
         if self.busy_until == Instant::MAX || (holds && self.busy_until > now) {
             return self.serving + self.overhead;
         }
-        self.capacity(now, self.busy_until).unwrap_or_default()
+        if self.busy_until <= now {
+            return Bytes::ZERO;
+        }
+        let until = self.capacity(now, self.busy_until).unwrap_or_default();
+        (until + self.server.last_part()).min(self.serving + self.overhead)
     }
 
     /// Takes a parcel in where the link is not [`Self::plain`].

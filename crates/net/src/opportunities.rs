@@ -162,6 +162,11 @@ impl TraceServer {
         self.time()
     }
 
+    /// What the present opportunity has sent.
+    pub(crate) fn taken(&self) -> Bytes {
+        Bytes(self.trace.size.get() - self.left)
+    }
+
     pub(crate) fn capacity(&self, from: Instant, to: Instant) -> Bytes {
         self.trace.capacity(from, to)
     }

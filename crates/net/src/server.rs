@@ -101,6 +101,14 @@ impl Server {
         }
     }
 
+    /// At most what the end of the service in progress sends at once.
+    pub(crate) fn last_part(&self) -> Bytes {
+        match self {
+            Self::Trace(server) => server.taken(),
+            _ => Bytes::ZERO,
+        }
+    }
+
     /// The rate, if it has one.
     pub(crate) fn rate(&self) -> Option<&Schedule<Rate>> {
         match self {

@@ -276,6 +276,16 @@ fn a_trace_sends_at_its_opportunities_only() {
 }
 
 #[test]
+fn of_a_parcel_that_needs_two_opportunities_the_first_part_is_sent_first() {
+    let trace = DeliveryTrace::parse("2\n7\n12\n").unwrap();
+    let mut link = link(&LinkConfig { service: Service::Trace(trace), ..LinkConfig::default() });
+    link.offer(Instant::ZERO, Probe::data(0, 52));
+    link.offer(Instant::ZERO, Probe::data(1, 1500));
+    assert_eq!(link.sent(at_us(3_000)), Bytes(1500));
+    assert_eq!(link.sent(at_us(8_000)), Bytes(1552));
+}
+
+#[test]
 fn a_drop_list_numbers_the_parcels_that_it_counts() {
     let survivors = |counts| {
         let impairments = Impairments {
