@@ -19,7 +19,7 @@
 //! before a loss is at least half of the way from the least to the 95th percentile, where these are at least 5 % and 1 ms
 //! apart. This replaces the fixed 20 ms of Flach's step 9, which no short queue reaches.
 
-use crate::policer::{self, Policer};
+use crate::policer::{self, Place, Policer};
 use crate::sender::{Loss, Measured, Slice};
 
 /// What limited a sender.
@@ -139,7 +139,7 @@ impl<'s> View<'s> {
             least_rtt,
             capacity: None,
             ack_rate: measured.ack_rate(),
-            policer: policer::find(&measured.passed),
+            policer: policer::find(&measured.passed, Place::of(&measured.counts)),
         };
         view.capacity = view.capacity();
         view

@@ -1,9 +1,11 @@
 //! Whether a token bucket without a queue dropped the packets of a flow.
 //!
 //! Source: Flach et al., "An Internet-Wide Analysis of Traffic Policing", SIGCOMM 2016, section 3.1, with the thresholds of
-//! its published implementation. Deviation: the input is the first 16,384 packets of a direction instead of chunks of 2 MB.
+//! its published implementation. Deviations: the input is the first 16,384 packets of a direction instead of chunks of 2 MB.
+//! Behind the policer the loss shows as a gap, and the RTTs in recovery are those of several rounds. So there the smaller
+//! of the last two samples counts as that before a loss, instead of the last but one.
 
-use crate::sender::Passed;
+use crate::sender::{Counts, Passed};
 
 /// The token bucket that a flow went through.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -17,12 +19,27 @@ pub(crate) struct Policer {
 }
 
 /// Looks for a policer: with all losses, then without the first and the last two.
-pub(crate) fn find(passed: &[Passed]) -> Option<Policer> {
+pub(crate) fn find(passed: &[Passed], place: Place) -> Option<Policer> {
     let passed = &passed[..passed.len().min(MOST_PACKETS)];
-    judge(passed, 0).or_else(|| judge(passed, TRIMMED))
+    judge(passed, place, 0).or_else(|| judge(passed, place, TRIMMED))
 }
 
-fn judge(passed: &[Passed], trimmed: usize) -> Option<Policer> {
+/// Where the packets were seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Before,
+    /// Behind what drops them.
+    Behind,
+}
+
+impl Place {
+    /// From most of the repetitions: before the drops their first transmission was seen too.
+    pub(crate) fn of(counts: &Counts) -> Self {
+        if counts.lost_upstream * 2 > counts.retransmits() { Self::Behind } else { Self::Before }
+    }
+}
+
+fn judge(passed: &[Passed], place: Place, trimmed: usize) -> Option<Policer> {
     let start = passed.first()?.time;
     let mut rtts: Vec<u64> =
         passed.iter().filter_map(|one| one.rtt).map(|rtt| u64::from(rtt) * 1_000).collect();
@@ -54,7 +71,7 @@ fn judge(passed: &[Passed], trimmed: usize) -> Option<Policer> {
         return None;
     }
     let (at_losses, at_passes) = tokens(passed, lost, rate);
-    if !holds(at_losses, at_passes, round) || queues(passed, lost, median_rtt, tenth) {
+    if !holds(at_losses, at_passes, round) || queues(passed, lost, place, (median_rtt, tenth)) {
         return None;
     }
     Some(Policer { rate, burst: before_first, between: (first.time, last.time) })
@@ -99,12 +116,17 @@ fn holds(mut at_losses: Vec<f64>, mut at_passes: Vec<f64>, round: f64) -> bool {
 }
 
 /// Step 9: whether RTTs grew before losses, as in front of a full queue.
-fn queues(passed: &[Passed], lost: &[usize], median: u64, tenth: u64) -> bool {
+fn queues(passed: &[Passed], lost: &[usize], place: Place, (median, tenth): (u64, u64)) -> bool {
     let mut inflated = 0;
     for at in lost {
         let before =
             passed[..*at].iter().rev().filter(|one| !one.is_lost).filter_map(|one| one.rtt);
-        let rtt = before.take(2).last().map_or(0, |rtt| u64::from(rtt) * 1_000);
+        let last = before.take(2);
+        let found = match place {
+            Place::Before => last.last(),
+            Place::Behind => last.min(),
+        };
+        let rtt = found.map_or(0, |rtt| u64::from(rtt) * 1_000);
         let is_inflated = rtt >= median && rtt * 10 > tenth * 13 && rtt >= INFLATED;
         inflated += usize::from(is_inflated);
     }
@@ -129,3 +151,46 @@ const MOST_OFF_AT_LOSSES: f64 = 0.10;
 const MOST_OFF_AT_PASSES: f64 = 0.03;
 const MOST_INFLATED_PERCENT: usize = 20;
 const INFLATED: u64 = 20_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 60 packets every 100 ms at 100 Mbit/s through a bucket of 5 Mbit/s and 30 kB. Every second one that passes has
+    /// `rtt`, the others 40 ms.
+    fn policed(rtt: u32) -> Vec<Passed> {
+        let (mut tokens, mut passed) = (30_000.0, Vec::<Passed>::new());
+        let mut before = 0;
+        for number in 0..2_000_u64 {
+            let time = number / 60 * 100_000_000 + number % 60 * 115_840;
+            tokens = f64::min(tokens + seconds(time - before) * 625_000.0, 30_000.0);
+            before = time;
+            let is_lost = tokens < 1448.0;
+            tokens -= if is_lost { 0.0 } else { 1448.0 };
+            let place = 1448 * number as i64;
+            passed.push(Passed {
+                time,
+                place,
+                len: 1448,
+                rtt: (!is_lost).then_some(40_000),
+                is_lost,
+            });
+        }
+        for through in passed.iter_mut().filter(|one| !one.is_lost).skip(1).step_by(2) {
+            through.rtt = Some(rtt);
+        }
+        passed
+    }
+
+    #[test]
+    fn behind_a_policer_one_long_round_trip_of_two_is_no_queue() {
+        for (rtt, place, is_found) in [
+            (40_000, Place::Before, true),
+            (80_000, Place::Before, false),
+            (80_000, Place::Behind, true),
+        ] {
+            let found = find(&policed(rtt), place);
+            assert_eq!(found.is_some(), is_found, "{rtt} {place:?} {found:?}");
+        }
+    }
+}
