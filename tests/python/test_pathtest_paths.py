@@ -40,21 +40,35 @@ def measured_up(left: netns.Namespace, right: netns.Namespace, folder: Path, *wo
     return json.loads(done.stdout)["rows"][0]
 
 
-def test_a_path_that_clears_marks_is_found(tmp_path: Path) -> None:
-    """A packet filter in the client's namespace clears ECN and DSCP of what leaves."""
+def measured_behind(rule: str, folder: Path, *words: str) -> Any:
+    """A test up whose client has this rule for what leaves; its row."""
     lacking = netns.missing()
     if lacking:
         pytest.skip(lacking)
     if shutil.which("nft") is None:
         pytest.skip("needs nft")
-    rule = "udp dport 9077 ip dscp set cs0 ip ecn set not-ect"
     rules = f"table ip t {{ chain out {{ type filter hook output priority 0; {rule}; }}; }}"
     with netns.joined(rate="20mbit", delay="5ms") as link:
         left, right = link
         done = left.run(["nft", rules], capture_output=True, text=True)
         if done.returncode:
             pytest.skip(f"this kernel has no packet filter: {done.stderr.splitlines()[0]}")
-        row = measured_up(left, right, tmp_path, "--cc", "reno", "--duration", "4s")
+        return measured_up(left, right, folder, *words)
+
+
+def test_what_this_machine_drops_is_no_loss_of_the_path(tmp_path: Path) -> None:
+    rule = "udp dport 9077 numgen inc mod 5 0 drop"
+    row = measured_behind(rule, tmp_path, "--udp", "1mbit", "--duration", "3s")
+    results = weir.load(str(tmp_path / "test/latest"))
+    assert results.runs["probe_loss_ratio"][0] == 0
+    assert row["loss_ratio"]["mean"] == 0
+    assert "a packet filter of this machine dropped " in results.manifest["health"]["warnings"][0]
+
+
+def test_a_path_that_clears_marks_is_found(tmp_path: Path) -> None:
+    """A packet filter in the client's namespace clears ECN and DSCP of what leaves."""
+    rule = "udp dport 9077 ip dscp set cs0 ip ecn set not-ect"
+    row = measured_behind(rule, tmp_path, "--cc", "reno", "--duration", "4s")
     runs = weir.load(str(tmp_path / "test/latest")).runs
     assert row["direction"] == "up"
     assert [runs[column][0] for column in ("ecn_up", "dscp_up")] == ["cleared", "cleared"]

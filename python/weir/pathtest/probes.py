@@ -26,6 +26,8 @@ class Probe:
     received: int = 0
     answered: int = 0
     returned: int = 0
+    is_refused: bool = False
+    """Whether this machine's packet filter kept it from the path."""
 
     @property
     def is_lost(self) -> bool:
@@ -92,7 +94,7 @@ class Prober:
             self.probes.append(Probe(now))
             probe = Datagram(self._token, wire.PROBE, number, time.monotonic_ns())
             self.probes[number].sent = probe.sent
-            self._send_one(probe)
+            self.probes[number].is_refused = not self._send_one(probe)
             if not self._loaded.is_set():
                 self._send_mark()
             due = max(due + int(INTERVAL_S * 1e9), now)
@@ -103,9 +105,15 @@ class Prober:
         self.marked.append(mark)
         self._send_one(Datagram(self._token, wire.MARK, number, time.monotonic_ns(), mark=mark))
 
-    def _send_one(self, datagram: Datagram) -> None:
-        with contextlib.suppress(OSError):  # a refusal of the network is a loss
+    def _send_one(self, datagram: Datagram) -> bool:
+        """Whether this machine let it out. What the network refuses is a loss."""
+        try:
             wire.send(self._udp, datagram, wire.PROBE_BYTES)
+        except PermissionError:
+            return False
+        except OSError:
+            pass
+        return True
 
     def _receive(self) -> None:
         while not self._ended.is_set():

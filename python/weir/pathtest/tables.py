@@ -260,8 +260,10 @@ def _limits(record: Record) -> Iterator[Row]:
 
 
 def _probes(record: Record) -> Iterator[Row]:
-    """Each probe; its one-way delays split the smallest round trip in halves."""
+    """Each probe that was sent; its one-way delays split the smallest round trip in halves."""
     for probe in record.prober.probes:
+        if probe.is_refused:
+            continue
         row: Row = {"t_s": (probe.sent - record.began_ns) / 1e9, "lost": probe.is_lost}
         row["phase"] = (
             "idle"
@@ -344,6 +346,9 @@ def _rpm(record: Record) -> float | None:
 
 def _health(record: Record) -> str:
     """What may have falsified the run."""
+    refused = sum(probe.is_refused for probe in record.prober.probes)
+    if refused:
+        return f"a packet filter of this machine dropped {refused} probes before the path"
     if record.clocks is None:
         return "no probe was answered: does UDP reach the server?"
     if record.cpu_ratio > _STRAINED:
@@ -355,6 +360,8 @@ def _health(record: Record) -> str:
         planned = (order.udp_bps or 0) * order.duration_s / ((LENGTH + HEADERS) * 8)
         if stream.sent - stream.refused < (1 - _UNSENT) * planned:
             return f"{stream.name}: the sender did not keep to the rate"
+        if stream.refused:
+            return f"{stream.name}: the sending machine dropped {stream.refused} datagrams"
         if stream.dropped:
             return f"{stream.name}: the receiving machine dropped {stream.dropped} datagrams"
     return "good"
