@@ -134,8 +134,8 @@ def refuse_existing(name: str, file: Path | None) -> None:
 def parameters(measured: Measurement) -> Grid:
     """The parameters of the model."""
     rows = [[title, value, unit] for _, title, value, unit in measured.path.named()]
-    if measured.path.steps:
-        rows.append(["rate over time", f"{len(measured.path.steps)} steps", ""])
+    if measured.path.over_time:
+        rows.append(["rate over time", measured.path.over_time, ""])
     if cross := measured.path.cross_mbps:
         mean = sum(cross) / len(cross)
         rows.append(["other traffic", f"{mean:.3g} in the mean of {len(cross)} s", "Mbit/s"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from weir import _native
@@ -17,6 +18,9 @@ from weir.modelling.simulate import Check, Job, run_all, unlimited_keys
 from weir.stats import t_quantile
 
 Row = Mapping[str, Any]
+
+_UNLIKE, _UNLIKE_ON_TRACES = 0.01, 0.08
+"""Standard deviations, as logarithms; docs/studies/predict.md has what was measured."""
 
 
 @dataclass(frozen=True)
@@ -169,36 +173,42 @@ def _prediction(
         for own, other in zip(goodputs, first, strict=True)
         if other["goodput_mbps"]
     ]
+    unlike = _UNLIKE_ON_TRACES if path.trace else _UNLIKE
+    is_same = rows is first or gains == [1.0] * len(gains)
     delays = [row["rtt_ms_p95"] or row["rtt_ms_max"] or 0.0 for row in rows]
     times = [row["fct_s"] for row in rows]
     off = abs(math.log1p(check.error("goodput_mbps") or 0.0))
     late = abs(math.log1p(check.error("rtt_ms_p95") or 0.0))
     return Prediction(
         option,
-        predictive(goodputs, off, (0.0, _most(path))),
-        predictive(delays, late, (path.delay_ms.low, longest)),
-        predictive(times, off) if work.size_bytes and all(times) else None,
-        predictive(gains, off if rows is not first and gains != [1.0] * len(gains) else 0.0),
+        predictive(goodputs, off, (0.0, _most(path)), unlike),
+        predictive(delays, late, (path.delay_ms.low, longest), unlike),
+        predictive(times, off, unlike=unlike) if work.size_bytes and all(times) else None,
+        Quantity(1.0, 1.0, 1.0) if is_same else predictive(gains, off, unlike=unlike),
         share,
     )
 
 
 def predictive(
-    values: Sequence[float], off: float, bounds: tuple[float, float] = (0.0, math.inf)
+    values: Sequence[float],
+    off: float,
+    bounds: tuple[float, float] = (0.0, math.inf),
+    unlike: float = _UNLIKE,
 ) -> Quantity:
-    """The geometric mean, and the interval in which a measurement lies with 95 %.
+    """The median, and the interval in which a measurement lies with 95 %.
 
-    Its width has the spread of the repeats, and `off`: by which factor, as a logarithm, the model
-    missed what it was made from. It ends at `bounds`, which the path sets.
+    Its width has the spread of the repeats, `off`: by which factor, as a logarithm, the model
+    missed what it was made from, and `unlike`: by how much others differ from our transport on the
+    same path. It ends at `bounds`, which the path sets.
     """
     logs = [math.log(max(value, _LEAST_VALUE)) for value in values]
     n = len(logs)
     mean = math.fsum(logs) / n
     variance = math.fsum((one - mean) ** 2 for one in logs) / (n - 1) if n > 1 else 0.0
     half = t_quantile(max(n - 1, 1)) * math.sqrt(variance * (1 + 1 / n)) if variance else 0.0
-    half = math.hypot(half, 2 * off)
+    half = math.hypot(half, 2 * off, 2 * unlike)
     least, most = map(float, bounds)  # of a path they may be numbers of NumPy
-    middle = math.exp(mean)
+    middle = math.exp(median(logs))
     low, high = max(math.exp(mean - half), least), min(math.exp(mean + half), most)
     return Quantity(middle, min(low, middle), max(high, middle))
 

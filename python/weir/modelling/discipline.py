@@ -25,7 +25,7 @@ DISCIPLINES = ("codel", "pie", "red")
 
 def managed(path: Path, flow: Flow, packets: Packets) -> Path:
     """The path with the discipline of its queue, or a policer, if one is recognised."""
-    if path.policer_mbps or path.steps or packets.lost.sum() < _FEWEST_LOSSES:
+    if path.policer_mbps or path.over_time or packets.lost.sum() < _FEWEST_LOSSES:
         return path
     own = replace(path, loss=Quantity(0.0, 0.0, path.loss.high), loss_run=None)
     tried = [replace(own, discipline=name) for name in DISCIPLINES]

@@ -11,18 +11,21 @@ from weir.modelling.quantity import Quantity
 
 _SIGMAS = 3.92
 """Standard deviations that a 95 % interval of a normal distribution is wide."""
-_MOST_QUEUE = 4.0
-"""Bandwidth-delay products beyond what a queue held that it may have, if it was never filled."""
+_MOST_QUEUE = 3.0
+"""How many times what it held a queue may have that was never filled, or bandwidth-delay products
+if these are more."""
 _MOST_RATE = 2.0
 
 
 def draw(path: Path, number: int, seed: int) -> list[Path]:
     """Returns `number` paths whose parameters are random within their intervals."""
     rng = np.random.Generator(np.random.PCG64(seed))
-    return [_one(path, rng) for _ in range(number)]
+    # One in each part of the range, so that few draws represent it too.
+    ranks = (rng.permutation(number) + rng.uniform(size=number)) / number
+    return [_one(path, rng, rank) for rank in ranks]
 
 
-def _one(path: Path, rng: np.random.Generator) -> Path:
+def _one(path: Path, rng: np.random.Generator, rank: float) -> Path:
     rate = path.rate_mbps
     if rate.high is None:
         mbps = float(rng.uniform(rate.value, rate.value * _MOST_RATE))
@@ -32,9 +35,13 @@ def _one(path: Path, rng: np.random.Generator) -> Path:
     queue = path.queue_bytes
     if queue.high is None:
         bdp = mbps * 1e6 / 8 * path.delay_ms.value / 1e3
-        size = float(rng.uniform(queue.value, queue.value + _MOST_QUEUE * bdp))
+        # Of a size of which nothing else is known every order of magnitude is as likely (Jeffreys
+        # 1946).
+        size = queue.value * (_MOST_QUEUE * max(bdp / queue.value, 1.0)) ** rank
     else:
-        size = float(rng.uniform(queue.low, queue.high))
+        # A part of a packet does not fit.
+        size = queue.low + (queue.high - queue.low) * rank
+        size = round(size / path.packet_bytes) * path.packet_bytes
     return replace(
         drawn,
         delay_ms=_with(path.delay_ms, _normal(path.delay_ms, rng)),

@@ -53,11 +53,14 @@ def fit(row: dict[str, Any], table: pl.DataFrame) -> Path:
     is_plain = has_trains and not steps and not spread
     shared = cross.find(packets, mbps.value) if is_plain else None
     mbps = shared.rate if shared else mbps
-    # Of a changing rate the waits say less about the queue: its limit is that at the usual rate.
-    separated = losses.separate(packets, mbps.value)
+    # Packets of others wait too, and only their time shows. A wait at a changing rate says less.
+    rate_bytes = mbps.value * 1e6 / 8
+    waiting = packets.counted(rate_bytes) if steps else packets.waiting(rate_bytes)
+    separated = losses.separate(packets, waiting)
     reorder, late = _reordering(packets, row)
     policer, burst = _policer(row, packets)
     delay = _delay(row, packets, mbps.value)
+    is_trace = len(steps) > changes.MOST_STEPS
     largest = jitter.largest_ms(spread) if spread else None
     return Path(
         mbps,
@@ -65,12 +68,13 @@ def fit(row: dict[str, Any], table: pl.DataFrame) -> Path:
         separated.queue_bytes,
         Quantity(0.0, 0.0, separated.random.high) if policer else separated.random,
         packets.full,
-        steps,
+        () if is_trace else steps,
         policer,
         burst,
         reorder,
         late,
         None if policer else separated.run,
+        trace=changes.trace(packets, steps, delay.value / 1e3) if is_trace else (),
         cross=shared.cross if shared else None,
         jitter_ms=largest,
     )

@@ -1,7 +1,7 @@
-"""The size of the queue and the share of random losses, by the wait before each loss.
+"""The size of the queue and the share of random losses, by what the queue held before each loss.
 
-A full drop-tail queue drops the packets that arrive while the wait is longest. A random loss comes
-at any wait. So losses within the range of the longest waits are those of the queue, if packets are
+A full drop-tail queue drops the packets that arrive while it holds most. A random loss comes at any
+time. So losses within the range of the most that it held are those of the queue, if packets are
 lost more often there than elsewhere.
 """
 
@@ -31,24 +31,24 @@ class Losses:
     """The mean number of random losses in a row, if they come in bursts."""
 
 
-def separate(packets: Packets, mbps: float) -> Losses:
-    """Separates the losses of a full queue from others, behind a bottleneck of `mbps`."""
-    rate = mbps * 1e6 / 8
-    everything = np.arange(packets.sent_s.size)
-    before = packets.wait_before(everything, _NEAR)
-    known = ~np.isnan(before)
-    level = longest(packets.waits_s)
-    is_high = known & (before >= level - slack(packets.full, level, rate))
+def separate(packets: Packets, waiting: Floats) -> Losses:
+    """Separates the losses of a full queue from others.
+
+    `waiting` are the bytes in the queue before each packet, NaN where that is unknown.
+    """
+    known = ~np.isnan(waiting)
+    level = longest(waiting[packets.samples])
+    is_high = known & (waiting >= level - slack(packets.full, level))
     rest = known & ~is_high
     overflows, others = (int((part & packets.lost).sum()) for part in (is_high, rest))
     counts = (overflows, int(is_high.sum()), others, int(rest.sum()))
-    held = level * rate + packets.full
+    held = level + packets.full
     if held < _LEAST_QUEUE * packets.full or not is_queue(*counts):
         chance = share(overflows + others, int(known.sum()))
         run = _run(packets.lost[known], chance.value)
         return Losses(Quantity(held, held, None), chance, 0, overflows + others, run)
-    near = _near_overflows(packets, np.flatnonzero(is_high & packets.lost))
-    whole = float(np.quantile(near, _FULL)) * rate / packets.full + 1
+    near = _near_overflows(packets, waiting, np.flatnonzero(is_high & packets.lost))
+    whole = float(np.quantile(near, _FULL)) / packets.full + 1
     limit = float(np.ceil(whole - _PART)) * packets.full
     queue = Quantity(limit, limit - packets.full, limit + packets.full)
     chance = share(others, int(rest.sum()))
@@ -57,13 +57,14 @@ def separate(packets: Packets, mbps: float) -> Losses:
 
 def longest(waits: Floats) -> float:
     """The longest wait, without the few that a late acknowledgement made longer."""
-    rank = max(int(waits.size * _OUTLIERS), 2)
-    return float(np.sort(waits)[-min(rank, waits.size)])
+    known = waits[~np.isnan(waits)]
+    rank = max(int(known.size * _OUTLIERS), 2)
+    return float(np.sort(known)[-min(rank, known.size)])
 
 
-def slack(packet: int, level: float, rate: float) -> float:
-    """How much shorter than the longest wait, `level`, one of a full queue may be, in seconds."""
-    return max(_SLACK_PACKETS * packet / rate, _SLACK_SHARE * level)
+def slack(packet: float, level: float) -> float:
+    """How much less than the most, `level`, a full queue may hold before a packet."""
+    return max(_SLACK_PACKETS * packet, _SLACK_SHARE * level)
 
 
 def is_queue(overflows: int, high: int, others: int, rest: int) -> bool:
@@ -82,17 +83,15 @@ def _run(lost: Flags, chance: float) -> float | None:
     return float(1 / (1 - min(after.mean(), _MOST_AFTER)))
 
 
-def _near_overflows(packets: Packets, lost: Indices) -> Floats:
-    """The waits of the packets around those that the queue dropped."""
+def _near_overflows(packets: Packets, waiting: Floats, lost: Indices) -> Floats:
+    """What was in the queue before the packets around those that it dropped."""
     place = np.searchsorted(packets.samples, lost)
     around = np.concatenate([place - 1, place])
     around = np.unique(around[(around >= 0) & (around < packets.samples.size)])
-    waits: Floats = packets.waits_s[around]
-    return waits
+    near: Floats = waiting[packets.samples[around]]
+    return near[~np.isnan(near)]
 
 
-_NEAR = 64
-"""Packets within which a sample says how long the queue was."""
 _FULL = 0.95
 _OUTLIERS = 0.001
 _LEAST_QUEUE = 2

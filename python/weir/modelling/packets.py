@@ -67,6 +67,26 @@ class Packets:
         """IP bytes delivered, up to and with each packet."""
         return np.cumsum(np.where(self.lost, 0.0, self.size))
 
+    def waiting(self, rate: float) -> Floats:
+        """Bytes in the queue before each packet, from waits at `rate` bytes per second."""
+        found = self.wait_before(np.arange(self.sent_s.size), _NEAR) * rate
+        found[self.samples] = self.waits_s * rate
+        return found
+
+    def counted(self, rate: float) -> Floats:
+        """The same at any rate: what was sent before and had not left the bottleneck.
+
+        `rate` is that at the least round trip. It also counts none of other senders.
+        """
+        delay = self.least_rtt_s - self.full / rate
+        place = np.searchsorted(self.acked_s, self.sent_s + delay, side="right") - 1
+        left = np.where(place >= 0, self.delivered[self.samples[place]], 0.0)
+        sent = np.concatenate([[0.0], self.delivered[:-1]])
+        # The packet that the bottleneck is sending counts as sent.
+        found: Floats = np.maximum(sent - left - self.full, 0.0)
+        found[np.isnan(self.wait_before(np.arange(self.sent_s.size), _NEAR))] = np.nan
+        return found
+
     def wait_before(self, packets: Indices, most: int) -> Floats:
         """The time in queues of the last sample before each packet, NaN beyond `most` packets."""
         found = np.full(packets.size, np.nan)
@@ -78,3 +98,7 @@ class Packets:
         near[known] = packets[known] - self.samples[place[known]] <= most
         found[near] = self.waits_s[place[near]]
         return found
+
+
+_NEAR = 64
+"""Packets within which a sample says how long the queue was."""

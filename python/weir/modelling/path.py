@@ -131,6 +131,13 @@ class Path:
             found["cross_mbps"] = list(self.cross_mbps)
         return found
 
+    @property
+    def over_time(self) -> str | None:
+        """How the rate changes, for people; None if it does not."""
+        if self.trace:
+            return f"{len(self.trace)} times at which 1500 bytes pass"
+        return f"{len(self.steps)} steps" if self.steps else None
+
     def scaled(self, rate: float) -> Path:
         """The same with all rates multiplied by `rate`."""
         steps = tuple((at, mbps * rate) for at, mbps in self.steps)

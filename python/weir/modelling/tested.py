@@ -183,7 +183,7 @@ def _losses(
     lost = np.concatenate([run.retransmits for run in runs])
     wait = np.concatenate([run.wait_ms for run in runs])
     rate = mbps * 1e6 / 8
-    slack = losses.slack(packet, level_ms / 1e3, rate) * 1e3
+    slack = losses.slack(packet / rate * 1e3, level_ms)
     known: Flags = ~np.isnan(wait)
     is_high = known & (wait >= level_ms - slack)
     # What a full queue dropped may be sent again over several round trips.

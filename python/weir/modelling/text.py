@@ -19,8 +19,8 @@ def _lines(measured: Measurement) -> Iterator[str]:
     yield f"# Model of {plain(measured.source)}, by weir model. Estimates with 95 % intervals:"
     for _, title, value, unit in path.named():
         yield f"# {title}: {value} {unit}"
-    if path.steps:
-        yield f"# The rate changes: {len(path.steps)} steps."
+    if path.over_time:
+        yield f"# The rate changes: {path.over_time}."
     keys = measured_keys(path, flow) if flow else {**path.keys(), "flow.0.stack": "cubic"}
     if flow and flow.is_assumed:
         yield f"# The controller of the measured flow is not known: {flow.stack} is assumed."

@@ -7,7 +7,7 @@ predicts the other controllers. Then these run on the path itself and are compar
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
@@ -34,18 +34,21 @@ _OTHER_SEEDS = 1000
 
 
 class Predict:
-    """The study."""
+    """The study, of paths by size and name."""
 
     name = "predict"
     description = "whether a model of one CUBIC flow predicts what other controllers get"
     worlds = (SIM, VIRTUAL)
+
+    def __init__(self, paths: Mapping[str, Mapping[str, captured.Keys]] = PATHS) -> None:
+        self._paths = paths
 
     def run(self, settings: Settings) -> StudyResult:
         """Runs all controllers on all paths, models and predicts."""
         own = self.plan(settings)
         with captured.captured(own, settings) as (results, files):
             found = {(run.case.label, run.repeat): files[run.index] for run in own.runs}
-            measured = list(_cells(found, settings))
+            measured = list(_cells(self._paths[settings.size], found, settings))
         rows = [*_summary(measured), *measured]
         return StudyResult(rows, list(_findings(rows)), results)
 
@@ -66,15 +69,17 @@ class Predict:
             captured.label(path, stack): captured.source(self.name, keys, stack, settings).in_world(
                 settings.world
             )
-            for path, keys in PATHS[settings.size].items()
+            for path, keys in self._paths[settings.size].items()
             for stack in (FITTED, *HELD_OUT)
         }
         return captured.plan_of(self.name, sources, settings)
 
 
-def _cells(captures: dict[tuple[str, int], File], settings: Settings) -> Iterator[Cell]:
+def _cells(
+    paths: Iterable[str], captures: dict[tuple[str, int], File], settings: Settings
+) -> Iterator[Cell]:
     repeats = settings.repeat or 1
-    for path in PATHS[settings.size]:
+    for path in paths:
         measured = inputs.measure(_captured(captures, path, FITTED, 0), stack=FITTED)
         if measured.flow is None:
             continue
