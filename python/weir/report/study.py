@@ -85,8 +85,8 @@ def table_sections(cells: Cells, runs: tuple[int, ...]) -> Iterator[ReportSectio
         yield ReportSection(str(name), tables=[study_table(str(name), own)], figures=drawn)
 
 
-def study_table(name: str, cells: Cells, over: str = "the seeds") -> ReportTable:
-    """A published table; under each of its rows our values, whose intervals are over `over`."""
+def study_table(name: str, cells: Cells, interval: str = "over the seeds") -> ReportTable:
+    """A published table; under each of its rows our values. `interval` says what theirs is of."""
     columns = list(dict.fromkeys(str(cell["column"]) for cell in cells))
     sources = value_sources(cells)
     rows: list[list[Cell | str]] = []
@@ -100,8 +100,8 @@ def study_table(name: str, cells: Cells, over: str = "the seeds") -> ReportTable
     unit = units.pop() if len(units) == 1 else ""
     title = f"{name}, in {unit}" if unit else name
     note = (
-        f"Ours: mean ± half of the 95 % interval over {over}; where it is lopsided, how far it "
-        "reaches below and above."
+        f"Mean ± half of the 95 % interval {interval}; where it is lopsided, how far it reaches "
+        "below and above."
     )
     return ReportTable(title, ["row", "source", *columns], rows, note=note)
 

@@ -172,5 +172,5 @@ def runs_of(results: Results, *prefixes: str) -> tuple[int, ...]:
     return tuple(found["run"])
 
 
-_LOPSIDED = 0.01
+_LOPSIDED = 0.05
 """Sides of an interval that differ by a smaller share of the wider one are shown as one number."""

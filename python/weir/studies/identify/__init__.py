@@ -91,11 +91,11 @@ class Identify:
         )
         figure = matrix(parts[CONFUSION], words, tuple(results.runs["run"]))
         shares = ReportSection(
-            "Shares", tables=[study_table(SUMMARY, parts[SUMMARY], over="the captures")]
+            "Shares", tables=[study_table(SUMMARY, parts[SUMMARY], interval="over the captures")]
         )
         names = ReportSection(
             "Names",
-            tables=[study_table(ERRORS, parts[ERRORS], over="the captures")],
+            tables=[study_table(ERRORS, parts[ERRORS], interval="over the captures")],
             figures=[figure],
         )
         return [shares, names]

@@ -87,7 +87,9 @@ class LimitsStudy:
 
         summary = [row for row in rows if row["table"] == SUMMARY]
         sections = [
-            ReportSection("Shares", tables=[study_table(SUMMARY, summary, over="the scenarios")])
+            ReportSection(
+                "Shares", tables=[study_table(SUMMARY, summary, interval="over the scenarios")]
+            )
         ]
         for place in _PLACES:
             own = [row for row in rows if row["table"] == confusion(place)]

@@ -59,7 +59,11 @@ class Predict:
         from weir.studies.predict.figures import scatter
 
         names = dict.fromkeys(row["table"] for row in rows)
-        tables = [study_table(name, [r for r in rows if r["table"] == name]) for name in names]
+        kind = dict.fromkeys(names, "of the prediction") | {SUMMARY: "over the predictions"}
+        tables = [
+            study_table(name, [row for row in rows if row["table"] == name], kind[name])
+            for name in names
+        ]
         runs = tuple(results.runs["run"])
         return [ReportSection("Predictions", tables=tables, figures=[scatter(rows, runs)])]
 
@@ -130,7 +134,7 @@ def _cell(
         "column": stack,
         "published": None,
         "unit": unit,
-        "ours": own.as_json(),
+        "measured": own.as_json(),
         "predicted": {"mean": predicted.value, "lo": predicted.low, "hi": high, "n": _REPEATS},
         "error": predicted.value / own.mean - 1 if own.mean else math.nan,
         "covered": sum(covered),

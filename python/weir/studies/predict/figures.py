@@ -21,7 +21,7 @@ def scatter(cells: Sequence[Cell], runs: tuple[int, ...]) -> Figure:
             "metric": f"{one['table']}, {one['unit']}",
             "controller": one["column"],
             "path": one["row"],
-            "measured": one["ours"]["mean"],
+            "measured": one["measured"]["mean"],
             "predicted": one["predicted"]["mean"],
             "lo": one["predicted"]["lo"],
             "hi": one["predicted"]["hi"],
