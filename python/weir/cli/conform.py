@@ -47,41 +47,69 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(conform)
 
 
+_Suites = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SUITE...",
+        help="Suites to run.",
+        show_default="all",
+        autocompletion=complete.suites,
+    ),
+]
+_Stack = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--stack",
+        metavar="STACK,...",
+        help="Stacks to judge; may be repeated.",
+        show_default="those of each suite",
+        rich_help_panel=MEASUREMENT,
+        autocompletion=complete.stacks,
+    ),
+]
+_Case = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--case",
+        metavar="GLOB",
+        help="Only cases with matching ids; may be repeated.",
+        show_default="all",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+_Seed = Annotated[
+    int, typer.Option(min=0, help="Random seed of the first run.", rich_help_panel=MEASUREMENT)
+]
+_JunitFile = Annotated[
+    Path | None,
+    typer.Option("--junit", metavar="FILE", help="Write JUnit XML.", rich_help_panel=OUTPUT),
+]
+_MarkdownFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--markdown",
+        metavar="FILE",
+        help="Write a summary in Markdown, for a pull request.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+_BaselineDirectory = Annotated[
+    Path | None,
+    typer.Option(
+        "--baseline",
+        metavar="DIR",
+        help="Fail only for rows that are worse than in the results in DIR.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+
+
 def conform(
-    suites: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SUITE...",
-            help="Suites to run.",
-            show_default="all",
-            autocompletion=complete.suites,
-        ),
-    ] = None,
-    stack: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--stack",
-            metavar="STACK,...",
-            help="Stacks to judge; may be repeated.",
-            show_default="those of each suite",
-            rich_help_panel=MEASUREMENT,
-            autocompletion=complete.stacks,
-        ),
-    ] = None,
-    case: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--case",
-            metavar="GLOB",
-            help="Only cases with matching ids; may be repeated.",
-            show_default="all",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = None,
+    suites: _Suites = None,
+    stack: _Stack = None,
+    case: _Case = None,
     repeat: Annotated[int | None, plans.runs_per_case("the case's own")] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, help="Random seed of the first run.", rich_help_panel=MEASUREMENT)
-    ] = 1,
+    seed: _Seed = 1,
     world: plans.World = SIM,
     virtual: plans.Virtual = False,
     kernel: plans.Kernel = None,
@@ -89,28 +117,9 @@ def conform(
     dask: plans.Dask = None,
     resume: plans.Resume = False,
     out: plans.Out = plans.OutDefault,
-    junit_file: Annotated[
-        Path | None,
-        typer.Option("--junit", metavar="FILE", help="Write JUnit XML.", rich_help_panel=OUTPUT),
-    ] = None,
-    markdown_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--markdown",
-            metavar="FILE",
-            help="Write a summary in Markdown, for a pull request.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
-    baseline_directory: Annotated[
-        Path | None,
-        typer.Option(
-            "--baseline",
-            metavar="DIR",
-            help="Fail only for rows that are worse than in the results in DIR.",
-            rich_help_panel=OUTPUT,
-        ),
-    ] = None,
+    junit_file: _JunitFile = None,
+    markdown_file: _MarkdownFile = None,
+    baseline_directory: _BaselineDirectory = None,
     dry_run: plans.DryRun = False,
     no_report: plans.NoReport = False,
     opened: plans.Open = False,

@@ -18,7 +18,6 @@ from weir import capture
 from weir.cli import link_commands, options, output, path
 from weir.cli.link_commands import FarEnd
 from weir.emulation import PathReport
-from weir.errors import InputError
 from weir.link import Link, end_all_behind, resolvers_are_local
 from weir.link_options import LinkOptions
 from weir.link_server import Server
@@ -71,15 +70,43 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES, context_settings=settings)(link)
 
 
+_Command = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="COMMAND...", help="Command to run.", show_default="$SHELL"),
+]
+_Rtt = Annotated[
+    str | None, path.option("Sum of the delays of both directions, as in 40ms.", "TIME")
+]
+_Trace = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Delivery opportunities in place of --rate: a trace in mahimahi's format.",
+        show_default=False,
+        rich_help_panel=NETWORK,
+        exists=True,
+        dir_okay=False,
+    ),
+]
+_Tc = Annotated[
+    str | None,
+    path.option("Link in tc syntax, as in 'netem delay 20ms loss 1%'.", "TEXT"),
+]
+_Report = Annotated[
+    Path | None, path.option("Write the link's counters to this file, as JSON.", "FILE", OUTPUT)
+]
+_Pcap = Annotated[
+    Path | None,
+    path.option(
+        "Record the packets at both ends of the link, in DIR/link-PID.pcapng.", "DIR", OUTPUT
+    ),
+]
+
+
 def link(
-    command: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="COMMAND...", help="Command to run.", show_default="$SHELL"),
-    ] = None,
+    command: _Command = None,
     rate: path.Rate = None,
-    rtt: Annotated[
-        str | None, path.option("Sum of the delays of both directions, as in 40ms.", "TIME")
-    ] = None,
+    rtt: _Rtt = None,
     delay: path.Delay = None,
     queue: path.Queue = None,
     loss: path.Loss = None,
@@ -87,33 +114,13 @@ def link(
     corrupt: path.Corrupt = None,
     duplicate: path.Duplicate = None,
     reorder: path.Reorder = None,
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Delivery opportunities in place of --rate: a trace in mahimahi's format.",
-            show_default=False,
-            rich_help_panel=NETWORK,
-            exists=True,
-            dir_okay=False,
-        ),
-    ] = None,
-    tc: Annotated[
-        str | None,
-        path.option("Link in tc syntax, as in 'netem delay 20ms loss 1%'.", "TEXT"),
-    ] = None,
+    trace: _Trace = None,
+    tc: _Tc = None,
     up: path.Up = "",
     down: path.Down = "",
     seed: path.Seed = 1,
-    report: Annotated[
-        Path | None, path.option("Write the link's counters to this file, as JSON.", "FILE", OUTPUT)
-    ] = None,
-    pcap: Annotated[
-        Path | None,
-        path.option(
-            "Record the packets at both ends of the link, in DIR/link-PID.pcapng.", "DIR", OUTPUT
-        ),
-    ] = None,
+    report: _Report = None,
+    pcap: _Pcap = None,
     virtual: link_commands.Virtual = False,
     server: link_commands.Server = None,
     ready: link_commands.ReadyOption = None,
@@ -146,37 +153,31 @@ def link(
         described.lowered()
         far = link_commands.FarEnd.of(server, ready)
     guest = link_commands.Guest(far, out, time_limit, wall_limit, memory, kernel, date, virtual_tsc)
-    if not virtual:
-        guest.refuse()
-    elif not command:
-        raise InputError("--virtual: give a command; a shell in virtual time would read nothing")
-    words = command or [os.environ.get("SHELL") or "/bin/sh"]
+    guest.check(command, virtual=virtual)
     packets = None if pcap is None else _file_in(pcap)
-    server_ended: Ended | None = None
     if virtual:
-        done = guest.run(words, described, seed, packets, quiet=quiet)
+        done = guest.run(command or [], described, seed, packets, quiet=quiet)
         found, code, server_ended = done.report, done.client.code, done.server
     else:
         link_ = Link.described(described, seed=seed, pcap=packets, apart=far is not None)
-        is_watched = not quiet and bool(command) and sys.stderr.isatty()
-        found, code, server_ended = _run_live(link_, words, far, quiet=quiet, watched=is_watched)
+        found, code, server_ended = _run_live(link_, command, far, quiet=quiet)
     if report is not None:
         _write(report, found, code, server_ended)
-    _conclude(found, quiet=quiet)
-    if packets is not None:
-        output.note(f"link: packets recorded in {packets}", quiet=quiet)
+    _conclude(found, packets, quiet=quiet)
     raise typer.Exit(code if code >= 0 else 128 - code)
 
 
 def _run_live(
-    link_: Link, words: list[str], far: FarEnd | None, *, quiet: bool, watched: bool
+    link_: Link, command: list[str] | None, far: FarEnd | None, *, quiet: bool
 ) -> tuple[PathReport, int, Ended | None]:
     """Runs the commands in real time; returns the link's counters and how they ended."""
+    words = command or [os.environ.get("SHELL") or "/bin/sh"]
+    # An interactive shell owns the terminal: print no counters in between.
+    watched = not quiet and bool(command) and sys.stderr.isatty()
     with _Relay() as relay, link_ as work:
         _introduce(work, quiet=quiet)
         if far is None:
             process = relay.begin(lambda: work.start(words))
-            # An interactive shell owns the terminal: print no counters in between.
             code = _attend(process, work, show=watched)
             return work.report(), code, None
         shown = link_commands.Shown(quiet=quiet)
@@ -273,8 +274,8 @@ def _attend(process: subprocess.Popen[bytes], work: Link, *, show: bool) -> int:
         before = now
 
 
-def _conclude(found: PathReport, *, quiet: bool) -> None:
-    """Prints a line per direction, and the verdict, which is printed in any case if it is bad."""
+def _conclude(found: PathReport, packets: Path | None, *, quiet: bool) -> None:
+    """Prints a line per direction, the verdict (in any case if it is bad), where packets are."""
     elapsed = found["elapsed_s"]
     for way in path.DIRECTIONS:
         counts = found[way]
@@ -285,6 +286,8 @@ def _conclude(found: PathReport, *, quiet: bool) -> None:
         )
         output.note(text, quiet=quiet)
     output.note(f"link: health {path.verdict(found)}", quiet=quiet and not found["warnings"])
+    if packets is not None:
+        output.note(f"link: packets recorded in {packets}", quiet=quiet)
 
 
 def _write(file: Path, found: PathReport, code: int, server: Ended | None) -> None:

@@ -115,8 +115,13 @@ class Guest:
     date: str | None
     virtual_tsc: bool
 
-    def refuse(self) -> None:
-        """Refuses them without `--virtual`."""
+    def check(self, command: list[str] | None, *, virtual: bool) -> None:
+        """Refuses them without `--virtual`, and that without a command."""
+        if virtual and not command:
+            message = "--virtual: give a command; a shell in virtual time would read nothing"
+            raise InputError(message)
+        if virtual:
+            return
         given = (self.out, self.time_limit, self.wall_limit, self.memory, self.kernel, self.date)
         values = (*given, self.virtual_tsc)
         for name in (name for name, value in zip(_NAMES, values, strict=True) if value):

@@ -40,50 +40,57 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(recv)
 
 
+_Directory = Annotated[
+    Path, typer.Option("--dir", metavar="DIR", help="Where files go; made if need be.")
+]
+_Bind = Annotated[str, typer.Option(metavar="ADDR:PORT", help="Where to listen; port 0 takes any.")]
+_MaxSize = Annotated[
+    str | None,
+    typer.Option(metavar="SIZE", help="Refuse larger files.", show_default="free disk space"),
+]
+_Quota = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="Most that all files in DIR may take, partial ones included.",
+        show_default="none",
+    ),
+]
+_PartialExpiry = Annotated[
+    str,
+    typer.Option(
+        metavar="TIME",
+        help="Remove a partial file that no sender has resumed for this long.",
+    ),
+]
+_Memory = Annotated[
+    str,
+    typer.Option(
+        metavar="SIZE",
+        help="Most memory for all senders: data out of order or not yet written, and answers.",
+    ),
+]
+_KeyDir = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Seal everything, and accept senders that have one of the keys DIR/NAME.key. A "
+        "removed key is no longer accepted.",
+    ),
+]
+
+
 def recv(
-    directory: Annotated[
-        Path, typer.Option("--dir", metavar="DIR", help="Where files go; made if need be.")
-    ] = Path(),
-    bind: Annotated[
-        str, typer.Option(metavar="ADDR:PORT", help="Where to listen; port 0 takes any.")
-    ] = "[::]:9000",
+    directory: _Directory = Path(),
+    bind: _Bind = "[::]:9000",
     once: Annotated[bool, typer.Option("--once", help="End after the first session.")] = False,
-    max_size: Annotated[
-        str | None,
-        typer.Option(metavar="SIZE", help="Refuse larger files.", show_default="free disk space"),
-    ] = None,
+    max_size: _MaxSize = None,
     max_files: Annotated[int, typer.Option(min=1, help="Refuse more files of one sender.")] = 10000,
-    quota: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="Most that all files in DIR may take, partial ones included.",
-            show_default="none",
-        ),
-    ] = None,
-    partial_expiry: Annotated[
-        str,
-        typer.Option(
-            metavar="TIME",
-            help="Remove a partial file that no sender has resumed for this long.",
-        ),
-    ] = "168h",
-    memory: Annotated[
-        str,
-        typer.Option(
-            metavar="SIZE",
-            help="Most memory for all senders: data out of order or not yet written, and answers.",
-        ),
-    ] = "64mb",
+    quota: _Quota = None,
+    partial_expiry: _PartialExpiry = "168h",
+    memory: _Memory = "64mb",
     key_file: tables.KeyFile = None,
-    key_dir: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Seal everything, and accept senders that have one of the keys DIR/NAME.key. A "
-            "removed key is no longer accepted.",
-        ),
-    ] = None,
+    key_dir: _KeyDir = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -72,10 +72,36 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(relay)
 
 
+_Listen = Annotated[
+    str | None, path.option("Address for clients; port 0 lets the system choose.", "HOST:PORT")
+]
+_CorruptBits = Annotated[
+    int,
+    typer.Option(min=1, max=64, help="Most bits flipped in a datagram that --corrupt damages."),
+]
+_Feedback = Annotated[
+    str | None,
+    path.option("Feedback of a link with a --rate: drai, anti-ecn, xcp, rcp, or a table.", "KIND"),
+]
+_Serial = Annotated[
+    bool,
+    typer.Option(
+        "--serial",
+        help="One thread for both directions that sleeps --delay for every datagram.",
+    ),
+]
+_Clients = Annotated[int, typer.Option(min=1, max=500, help="Most clients at the same time.")]
+_Idle = Annotated[
+    str, typer.Option(metavar="TIME", help="Remove a client that sends nothing for this long.")
+]
+_Check = Annotated[
+    bool,
+    typer.Option("--check", help="Only measure how precise the delay is on this machine."),
+]
+
+
 def relay(
-    listen: Annotated[
-        str | None, path.option("Address for clients; port 0 lets the system choose.", "HOST:PORT")
-    ] = None,
+    listen: _Listen = None,
     to: Annotated[str | None, path.option("Address of the server.", "HOST:PORT")] = None,
     loss: path.Loss = None,
     delay: path.Delay = None,
@@ -83,39 +109,18 @@ def relay(
     queue: path.Queue = None,
     jitter: path.Jitter = None,
     corrupt: path.Corrupt = None,
-    corrupt_bits: Annotated[
-        int,
-        typer.Option(min=1, max=64, help="Most bits flipped in a datagram that --corrupt damages."),
-    ] = 1,
+    corrupt_bits: _CorruptBits = 1,
     duplicate: path.Duplicate = None,
     reorder: path.Reorder = None,
-    feedback: Annotated[
-        str | None,
-        path.option(
-            "Feedback of a link with a --rate: drai, anti-ecn, xcp, rcp, or a table.", "KIND"
-        ),
-    ] = None,
+    feedback: _Feedback = None,
     up: path.Up = "",
     down: path.Down = "",
-    serial: Annotated[
-        bool,
-        typer.Option(
-            "--serial",
-            help="One thread for both directions that sleeps --delay for every datagram.",
-        ),
-    ] = False,
+    serial: _Serial = False,
     seed: path.Seed = 1,
-    clients: Annotated[
-        int, typer.Option(min=1, max=500, help="Most clients at the same time.")
-    ] = 100,
-    idle: Annotated[
-        str, typer.Option(metavar="TIME", help="Remove a client that sends nothing for this long.")
-    ] = "60s",
+    clients: _Clients = 100,
+    idle: _Idle = "60s",
     duration: Annotated[str | None, path.option("Stop after this time.", "TIME")] = None,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Only measure how precise the delay is on this machine."),
-    ] = False,
+    check: _Check = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

@@ -56,61 +56,71 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(send)
 
 
+_What = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE... HOST:PORT", help="Files, and last the receiver."),
+]
+_Stack = Annotated[
+    str | None,
+    typer.Option(
+        metavar="RECOVERY/CONTROLLER",
+        help="Transport: weir list names all; FILE.py:CLASS is your own controller. udp: plain "
+        "datagrams, to count losses.",
+        show_default=DEFAULT_STACK,
+        autocompletion=complete.stacks,
+    ),
+]
+_Rate = Annotated[
+    str | None, typer.Option(metavar="RATE", help="Upper limit of the send rate, as in 50mbit.")
+]
+_Pacing = Annotated[
+    Literal["on", "off"],
+    typer.Option(
+        help="Spread a window over the RTT; off sends with each acknowledgement. "
+        "Controllers that set a rate (bbr) always pace."
+    ),
+]
+_Window = Annotated[
+    int | None,
+    typer.Option(min=1, help="Fixed window in segments, for go-back-n, selective-repeat and none."),
+]
+_InitialWindow = Annotated[
+    int, typer.Option(min=1, max=65535, help="Initial window in segments; paced above 10.")
+]
+_Mss = Annotated[
+    str | None,
+    typer.Option(
+        metavar="SIZE",
+        help="File bytes per segment, 64b to 65447b.",
+        show_default=f"{DEFAULT_MSS}, {DEFAULT_SEALED_MSS} with a key",
+    ),
+]
+_MaxRetransmits = Annotated[
+    int, typer.Option(min=0, help="Give up after this many consecutive timeouts.")
+]
+_MaxWait = Annotated[
+    str, typer.Option(metavar="TIME", help="Give up after this long without progress.")
+]
+_Trace = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write time, window, RTT and losses to this file, ten times a second.",
+    ),
+]
+
+
 def send(
-    what: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE... HOST:PORT", help="Files, and last the receiver."),
-    ],
-    stack: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RECOVERY/CONTROLLER",
-            help="Transport: weir list names all; FILE.py:CLASS is your own controller. udp: plain "
-            "datagrams, to count losses.",
-            show_default=DEFAULT_STACK,
-            autocompletion=complete.stacks,
-        ),
-    ] = None,
-    rate: Annotated[
-        str | None, typer.Option(metavar="RATE", help="Upper limit of the send rate, as in 50mbit.")
-    ] = None,
-    pacing: Annotated[
-        Literal["on", "off"],
-        typer.Option(
-            help="Spread a window over the RTT; off sends with each acknowledgement. "
-            "Controllers that set a rate (bbr) always pace."
-        ),
-    ] = "on",
-    window: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Fixed window in segments, for go-back-n, selective-repeat and none."
-        ),
-    ] = None,
-    initial_window: Annotated[
-        int, typer.Option(min=1, max=65535, help="Initial window in segments; paced above 10.")
-    ] = 10,
-    mss: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="File bytes per segment, 64b to 65447b.",
-            show_default=f"{DEFAULT_MSS}, {DEFAULT_SEALED_MSS} with a key",
-        ),
-    ] = None,
-    max_retransmits: Annotated[
-        int, typer.Option(min=0, help="Give up after this many consecutive timeouts.")
-    ] = 100,
-    max_wait: Annotated[
-        str, typer.Option(metavar="TIME", help="Give up after this long without progress.")
-    ] = "30s",
-    trace: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write time, window, RTT and losses to this file, ten times a second.",
-        ),
-    ] = None,
+    what: _What,
+    stack: _Stack = None,
+    rate: _Rate = None,
+    pacing: _Pacing = "on",
+    window: _Window = None,
+    initial_window: _InitialWindow = 10,
+    mss: _Mss = None,
+    max_retransmits: _MaxRetransmits = 100,
+    max_wait: _MaxWait = "30s",
+    trace: _Trace = None,
     key_file: tables.KeyFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,

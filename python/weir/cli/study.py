@@ -45,46 +45,51 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(study)
 
 
+_Name = Annotated[
+    str,
+    typer.Argument(metavar="NAME", help="Name of the study.", autocompletion=complete.study_names),
+]
+_Size = Annotated[
+    str,
+    typer.Option(
+        metavar="|".join(studies.SIZES),
+        help="Number of cases and length of runs.",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+_Repeat = Annotated[
+    int | None,
+    typer.Option(
+        "--repeat",
+        "-n",
+        min=1,
+        help="Runs per cell.",
+        show_default="the study's own",
+        rich_help_panel=MEASUREMENT,
+    ),
+]
+_Seed = Annotated[
+    int,
+    typer.Option(min=0, help="Random seed of the first repeat.", rich_help_panel=MEASUREMENT),
+]
+_World = Annotated[
+    str | None,
+    option(
+        Comparison,
+        "world",
+        metavar="|".join(worlds()),
+        autocompletion=complete.worlds,
+        show_default="the study's first, mostly sim",
+    ),
+]
+
+
 def study(
-    name: Annotated[
-        str,
-        typer.Argument(
-            metavar="NAME", help="Name of the study.", autocompletion=complete.study_names
-        ),
-    ],
-    size: Annotated[
-        str,
-        typer.Option(
-            metavar="|".join(studies.SIZES),
-            help="Number of cases and length of runs.",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = studies.Settings.size,
-    repeat: Annotated[
-        int | None,
-        typer.Option(
-            "--repeat",
-            "-n",
-            min=1,
-            help="Runs per cell.",
-            show_default="the study's own",
-            rich_help_panel=MEASUREMENT,
-        ),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(min=0, help="Random seed of the first repeat.", rich_help_panel=MEASUREMENT),
-    ] = studies.Settings.seed,
-    world: Annotated[
-        str | None,
-        option(
-            Comparison,
-            "world",
-            metavar="|".join(worlds()),
-            autocompletion=complete.worlds,
-            show_default="the study's first, mostly sim",
-        ),
-    ] = None,
+    name: _Name,
+    size: _Size = studies.Settings.size,
+    repeat: _Repeat = None,
+    seed: _Seed = studies.Settings.seed,
+    world: _World = None,
     virtual: plans.Virtual = False,
     kernel: plans.Kernel = None,
     jobs: plans.Jobs = None,

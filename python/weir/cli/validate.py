@@ -17,6 +17,7 @@ from weir.grid import Grid
 from weir.validate import spread, summary
 from weir.validate.judge import Row
 from weir.validate.kernel import Comparison
+from weir.validate.outcome import Validation
 from weir.validate.radio import RadioComparison
 from weir.validate.radio import comparison as radio_comparison
 from weir.validate.radio import summary as radio_words
@@ -65,56 +66,64 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(validate)
 
 
+_Virtual = Annotated[
+    bool, typer.Option("--virtual", help="Compare with a guest's kernel, in virtual time.")
+]
+_Radio = Annotated[
+    bool, typer.Option("--radio", help="Compare wireless networks with theory and papers.")
+]
+_Reference = Annotated[
+    Path | None,
+    typer.Option("--reference", metavar="DIR", help="Compare with recorded traces in DIR."),
+]
+_Random = Annotated[
+    int | None,
+    typer.Option(
+        "--random",
+        min=1,
+        max=MOST_RANDOM,
+        metavar="N",
+        help="With --virtual: compare on N random paths with one flow each.",
+    ),
+]
+_Size = Annotated[
+    str | None,
+    typer.Option(
+        "--size", metavar="|".join(validation.SIZES), help="Number of cases and length of runs."
+    ),
+]
+_Repeat = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="Runs per case; in virtual time only of cases with randomness.",
+        show_default=str(validation.REPEAT),
+    ),
+]
+_Seed = Annotated[int | None, typer.Option(help="Random seed of the first run.", show_default="1")]
+_Seeds = Annotated[
+    int | None,
+    typer.Option(
+        min=2,
+        help="With --reference: seeds per case with randomness.",
+        show_default=str(validation.SEEDS),
+    ),
+]
+
+
 def validate(
-    virtual: Annotated[
-        bool, typer.Option("--virtual", help="Compare with a guest's kernel, in virtual time.")
-    ] = False,
+    virtual: _Virtual = False,
     kernel: plans.Kernel = None,
-    radio: Annotated[
-        bool, typer.Option("--radio", help="Compare wireless networks with theory and papers.")
-    ] = False,
-    reference: Annotated[
-        Path | None,
-        typer.Option("--reference", metavar="DIR", help="Compare with recorded traces in DIR."),
-    ] = None,
+    radio: _Radio = False,
+    reference: _Reference = None,
     # The former name of --reference, for one release.
     truth: Annotated[Path | None, typer.Option("--truth", metavar="DIR", hidden=True)] = None,
-    random: Annotated[
-        int | None,
-        typer.Option(
-            "--random",
-            min=1,
-            max=MOST_RANDOM,
-            metavar="N",
-            help="With --virtual: compare on N random paths with one flow each.",
-        ),
-    ] = None,
+    random: _Random = None,
     case: Case = None,
-    size: Annotated[
-        str | None,
-        typer.Option(
-            "--size", metavar="|".join(validation.SIZES), help="Number of cases and length of runs."
-        ),
-    ] = None,
-    repeat: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="Runs per case; in virtual time only of cases with randomness.",
-            show_default=str(validation.REPEAT),
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Random seed of the first run.", show_default="1")
-    ] = None,
-    seeds: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            help="With --reference: seeds per case with randomness.",
-            show_default=str(validation.SEEDS),
-        ),
-    ] = None,
+    size: _Size = None,
+    repeat: _Repeat = None,
+    seed: _Seed = None,
+    seeds: _Seeds = None,
     jobs: plans.Jobs = None,
     out: plans.Out = plans.OutDefault,
     resume: plans.Resume = False,
@@ -156,19 +165,24 @@ def validate(
             plans.list_plan("validate", compared.plan, as_json=json)
             return
         found = compared.run_plan(**how)
-    if json:
-        spreads = spread.by_controller(found.rows) if random is not None else None
+    _print(found, radio=radio, random=random is not None, as_json=json)
+    plans.finish(found.results, report, quiet=quiet)
+
+
+def _print(found: Validation, *, radio: bool, random: bool, as_json: bool) -> None:
+    """Prints the rows of what was compared."""
+    if as_json:
+        spreads = spread.by_controller(found.rows) if random else None
         more = {} if spreads is None else {"controllers": spreads}
         output.print_json("validate", found.rows, score=found.score, **more)
     elif radio:
         grid = Grid(radio_words.TITLE, *radio_words.table(found.rows), names=2)
         _show(grid, radio_words.UNITS, radio_words.findings(found.rows))
-    elif random is not None:
+    elif random:
         _show_spread(found.rows)
     else:
         grid = Grid(summary.TITLE, *summary.table(found.rows), names=2)
         _show(grid, summary.UNITS, summary.findings(found.rows))
-    plans.finish(found.results, report, quiet=quiet)
 
 
 def _on_random_paths(
