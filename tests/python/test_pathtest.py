@@ -514,6 +514,10 @@ def test_marks_are_judged_by_direction() -> None:
         ("down", True): "kept",
         ("down", False): "AF41 to CS1, EF lost",
     }
+    # A mark is lost if fewer than half of its probes arrive.
+    for arrived, is_lost in ((4, True), (5, False)):
+        few = counted(marked, seen, {**at_server, 46 << 2: {46 << 2: arrived}})
+        assert verdict(few, "up", ecn=False) == ("EF lost" if is_lost else "kept")
     assert verdict(counted([], {}, {}), "up", ecn=True) is None
     assert [marks_of.name(mark) for mark in (0, 3, 46 << 2, 46 << 2 | 1)] == [
         "Not-ECT",
