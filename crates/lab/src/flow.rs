@@ -12,7 +12,7 @@ use weir_units::{Bytes, Duration, Rate};
 
 use crate::contender::ContenderName;
 use crate::keys::{Only, Word, form, section, words};
-use crate::range::{above, at_least, between, up_to_a_day};
+use crate::range::{above, at_least, at_most, between, up_to_a_day};
 use crate::topology::Node;
 use crate::workload::{Carrier, Workload};
 
@@ -80,10 +80,13 @@ section! {
         /// Time that a paced sender may make up for at once after a pause. It then sends what the rate allows
         /// in this time, as a token bucket of this depth.
         pacing_catch_up: Duration = Config::default().pacing_catch_up => CONNECTION,
-        /// Send buffer: memory for unacknowledged segments. Each takes 768 bytes beyond its payload, as
-        /// in Linux. Default: unlimited, in world `kernel` 8 MiB or more.
+        /// Send buffer: memory for unacknowledged segments, as in Linux. Default: unlimited, in world `kernel`
+        /// 8 MiB or more.
         send_buffer: Option<Bytes> [between(MIN_SEND_BUFFER, MAX_WINDOW)]
             = Config::default().send_buffer => CONNECTION,
+        /// Memory of the send buffer that a segment takes beyond its payload. The default is Linux's before 6.3.
+        /// Since then it is 832 bytes, and up to 1280 in a kernel with tunnels.
+        send_overhead: Bytes [at_most(MAX_SEND_OVERHEAD)] = Config::default().send_overhead => CONNECTION,
         /// Size up to which the send buffer grows with the congestion window, as Linux's does. Default: it keeps
         /// its size.
         max_send_buffer: Option<Bytes> = Config::default().max_send_buffer => CONNECTION,
@@ -309,6 +312,8 @@ const MIN_REQUEST: Rate = Rate::from_bits_per_sec(80_000);
 const MAX_GSO: u32 = 64;
 /// What the largest window scale allows (RFC 7323 §2.3).
 pub(crate) const MAX_WINDOW: Bytes = Bytes(65_535 << 14);
+/// More than any kernel's.
+const MAX_SEND_OVERHEAD: Bytes = Bytes(64 << 10);
 /// Linux's `SOCK_MIN_SNDBUF`.
 const MIN_SEND_BUFFER: Bytes = Bytes(4_608);
 

@@ -330,6 +330,7 @@ fn transport(flow: &Flow) -> TransportSpec {
         pace_window: flow.pace_window,
         pacing_catch_up: flow.pacing_catch_up,
         send_buffer: flow.send_buffer,
+        send_overhead: flow.send_overhead,
         max_send_buffer: flow.max_send_buffer,
         recv_buffer: flow.recv_buffer,
         max_recv_buffer: flow.max_recv_buffer,

@@ -36,7 +36,8 @@ fn muzha_doubles_its_window_where_there_is_spare_capacity() {
     spec.measure.sample_interval = Some(Duration::from_millis(40) + Duration::from_micros(100));
     let outcome = run(&spec, 1).expect("a run");
     let windows: Vec<u64> = outcome.samples.iter().map(|row| row.cwnd_bytes / SEGMENT).collect();
-    assert_eq!(windows[..9], [2, 4, 8, 16, 32, 64, 69, 69, 69]);
+    // 69 segments less what one of 2304 bytes takes of the receiver's memory.
+    assert_eq!(windows[..9], [2, 4, 8, 16, 32, 64, 68, 68, 68]);
 }
 
 /// The window rests where the routers say 3, or moves by one segment around it: the average utilisation

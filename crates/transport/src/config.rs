@@ -54,9 +54,12 @@ pub struct Config {
     /// The most that a paced sender makes up for after its first lost segment: what it sends at once may
     /// have been too much for a queue. By default as much as before.
     pub pacing_catch_up_after_loss: Option<Duration>,
-    /// What the sender's segments may take of memory until they are acknowledged, each with the 768
-    /// bytes that Linux charges beyond its payload (`sk_sndbuf`); by default without bound.
+    /// What the sender's segments may take of memory until they are acknowledged, each with the
+    /// `send_overhead` beyond its payload (`sk_sndbuf`); by default without bound.
     pub send_buffer: Option<Bytes>,
+    /// What Linux charges a segment beyond its payload: 768 bytes before 6.3, 832 since, in a kernel without
+    /// tunnels or radio that need headroom; others up to 1280 bytes.
+    pub send_overhead: Bytes,
     /// The size up to which the send buffer grows with the window, as Linux's does up to `tcp_wmem`; by default
     /// it keeps its size.
     pub max_send_buffer: Option<Bytes>,
@@ -125,6 +128,7 @@ impl Default for Config {
             pacing_catch_up: Duration::ZERO,
             pacing_catch_up_after_loss: None,
             send_buffer: None,
+            send_overhead: Bytes(768),
             max_send_buffer: None,
             recv_buffer: Bytes(64 << 20),
             max_recv_buffer: None,

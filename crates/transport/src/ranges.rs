@@ -22,12 +22,14 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RangeSet {
     ranges: VecDeque<Range<u64>>,
+    /// Positions in all of them.
+    total: u64,
 }
 
 impl RangeSet {
     /// The empty set.
     pub const fn new() -> Self {
-        Self { ranges: VecDeque::new() }
+        Self { ranges: VecDeque::new(), total: 0 }
     }
 
     /// Adds `range` and returns how many positions are new. Refuses with `None`, unchanged, if the
@@ -46,12 +48,14 @@ impl RangeSet {
                 return None;
             }
             let new = range.end - range.start;
+            self.total += new;
             self.ranges.insert(first, range);
             return Some(new);
         }
         let merged = self.ranges[first].start.min(range.start)
             ..self.ranges[first + count - 1].end.max(range.end);
         let new = merged.end - merged.start - known;
+        self.total += new;
         self.ranges[first] = merged;
         if count > 1 {
             self.ranges.drain(first + 1..first + count);
@@ -61,17 +65,20 @@ impl RangeSet {
 
     /// Removes every position below `bound`.
     pub fn remove_below(&mut self, bound: u64) {
-        while self.ranges.front().is_some_and(|r| r.end <= bound) {
-            self.ranges.pop_front();
-        }
-        if let Some(first) = self.ranges.front_mut() {
-            first.start = first.start.max(bound);
+        while let Some(first) = self.ranges.front_mut().filter(|r| r.start < bound) {
+            let end = first.end.min(bound);
+            self.total -= end - first.start;
+            first.start = end;
+            if first.is_empty() {
+                self.ranges.pop_front();
+            }
         }
     }
 
     /// Removes everything.
     pub fn clear(&mut self) {
         self.ranges.clear();
+        self.total = 0;
     }
 
     /// Whether `position` is in the set.
@@ -119,6 +126,11 @@ impl RangeSet {
     /// The highest range.
     pub fn last(&self) -> Option<Range<u64>> {
         self.ranges.back().cloned()
+    }
+
+    /// How many positions are in the set.
+    pub fn total(&self) -> u64 {
+        self.total
     }
 
     /// How many ranges there are.

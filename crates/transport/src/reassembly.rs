@@ -30,9 +30,6 @@ pub struct Arrival {
     pub duplicate: Option<Range<u64>>,
     /// Whether data is missing before it.
     pub out_of_order: bool,
-    /// Out of order, how many ranges were reported more recently than the one that it extends; one
-    /// that extends none comes after all of them.
-    pub rank: usize,
     /// Whether it filled a hole, wholly or in part: then an acknowledgement must go out at once
     /// (RFC 5681 §4.2).
     pub fills_hole: bool,
@@ -119,7 +116,6 @@ impl Reassembly {
         let mut arrival = Arrival { duplicate, ..Arrival::default() };
         if arrived.start > self.rcv_nxt {
             arrival.out_of_order = true;
-            arrival.rank = self.rank(&arrived);
             arrival.store = self.keep_ahead(&arrived);
         } else if arrived.end > self.rcv_nxt {
             arrival.store = self.new_part(&arrived);
@@ -144,6 +140,11 @@ impl Reassembly {
         !self.ahead.is_empty()
     }
 
+    /// Bytes that wait behind a hole.
+    pub(crate) fn ahead(&self) -> u64 {
+        self.ahead.total()
+    }
+
     /// Whether there are ranges for an acknowledgement's SACK blocks.
     pub fn has_reports(&self) -> bool {
         self.duplicate.is_some() || self.has_hole()
@@ -158,6 +159,12 @@ impl Reassembly {
         let space = max.saturating_sub(usize::from(duplicate.is_some()));
         let recent = self.recent.report(space.min(Recent::USUAL));
         duplicate.into_iter().chain(recent.filter_map(|at| self.ahead.range_at(at))).take(max)
+    }
+
+    /// The same without a duplicate, for an acknowledgement of what had arrived before.
+    pub(crate) fn newest_ranges(&self) -> Vec<Range<u64>> {
+        let positions = self.recent.positions().iter().take(Recent::USUAL);
+        positions.filter_map(|at| self.ahead.range_at(*at)).collect()
     }
 
     /// The first part of `arrived` that had arrived before.
@@ -198,8 +205,9 @@ impl Reassembly {
         store
     }
 
-    /// How many ranges were reported more recently than the one that `arrived` touches.
-    fn rank(&self, arrived: &Range<u64>) -> usize {
+    /// How many ranges were reported more recently than the one that `arrived` touches; one that touches none
+    /// comes after all of them.
+    pub(crate) fn rank(&self, arrived: &Range<u64>) -> usize {
         let positions = self.recent.positions();
         let touches = |at: &u64| {
             let range = self.ahead.range_at(*at);

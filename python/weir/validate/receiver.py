@@ -1,4 +1,4 @@
-"""How a kernel sizes the window that its receivers offer: this machine's, or a guest's."""
+"""How a kernel, this machine's or a guest's, sizes its buffers and its receivers' windows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,13 @@ _BUFFER_BYTES = 200_000
 GROWING: Mapping[str, str] = {"recv_buffer": "4mib", "max_recv_buffer": "16mib"}
 """Half of `tcp_rmem`, 8 and 32 MiB: what windows may take of it before Linux 6.5."""
 
-_ALL_AT_FIRST = {**GROWING, "initial_recv_window": "4mib", "recv_buffer": "5mib"}
+_ALL_AT_FIRST = {**GROWING, "initial_recv_window": "4192856b", "recv_buffer": "5mib"}
+"""The first window is half of the buffer less one segment (`tcp_init_buffer_space`)."""
 _SINCE = (6, 11)
+
+_SMALL_HEADS = {"send_overhead": "832b"}
+_SMALL_HEADS_SINCE = (6, 3)
+"""A segment's head of 512 bytes comes from a cache of 576 (`skbuff_small_head`)."""
 
 _RCV_SSTHRESH = 8 + 14 * 4
 """Where `struct tcp_info` has `tcpi_rcv_ssthresh`, the largest window to offer now."""
@@ -32,10 +37,11 @@ def here() -> Mapping[str, str]:
 
 
 def of_guest() -> Mapping[str, str]:
-    """The same of the guest kernel that runs use."""
+    """The same of the guest kernel that runs use, and what its senders charge for a segment."""
     kernel = cache.default()
-    is_newer = kernel is not None and recipe.version_key(kernel.version) >= _SINCE
-    return _ALL_AT_FIRST if is_newer else GROWING
+    version = () if kernel is None else recipe.version_key(kernel.version)
+    window = _ALL_AT_FIRST if version >= _SINCE else GROWING
+    return {**window, **(_SMALL_HEADS if version >= _SMALL_HEADS_SINCE else {})}
 
 
 def offers_all_at_first() -> bool:

@@ -172,6 +172,8 @@ fn check_config(config: &Config) -> Result<(), String> {
         catch_up.to_string(),
         "a pacer of its own",
     )?;
+    let overhead = config.send_overhead;
+    lets(overhead == own.send_overhead, "send_overhead", overhead.to_string(), "its own")?;
     let acks = matches!(config.delayed_ack, None | Some(DelayedAck::Linux));
     lets(acks, "delayed_ack", "not linux".to_owned(), "its own way to delay acknowledgements")?;
     let policy = config.route_policy;

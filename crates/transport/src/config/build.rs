@@ -44,6 +44,7 @@ setters! {
     with_pacing_catch_up: pacing_catch_up, Duration;
     with_pacing_catch_up_after_loss: pacing_catch_up_after_loss, Option<Duration>;
     with_send_buffer: send_buffer, Option<Bytes>;
+    with_send_overhead: send_overhead, Bytes;
     with_max_send_buffer: max_send_buffer, Option<Bytes>;
     with_recv_buffer: recv_buffer, Bytes;
     with_max_recv_buffer: max_recv_buffer, Option<Bytes>;

@@ -1,5 +1,7 @@
 //! Segments that leave.
 
+use std::ops::Range;
+
 use weir_units::{Ecn, Feedback, Instant};
 
 use super::{Connection, State, Transmit};
@@ -149,12 +151,17 @@ impl Connection {
         Some(Transmit { segment, offset, ecn: self.common_ecn() })
     }
 
-    /// What a delayed acknowledgement would have said. The next one, for all that arrived, follows.
+    /// What a delayed acknowledgement would have said.
     fn emit_flush(&mut self, now: Instant, flush: Flush) -> Transmit {
         let flags = if flush.echo { Flags::ACK.with(Flags::ECE) } else { Flags::ACK };
         let mut segment = self.plain_header(now, self.seq_of(self.sender.nxt()), flags);
         segment.ack = self.irs + 1 + flush.ack_offset as u32;
-        self.add_sack_blocks(&mut segment);
+        if self.terms.sack {
+            let space = segment.options.sack_space();
+            for range in flush.ranges.iter().take(space) {
+                segment.options.sack.push(sack_block(self.irs + 1, range));
+            }
+        }
         Transmit { segment, offset: flush.ack_offset, ecn: self.common_ecn() }
     }
 
@@ -163,11 +170,7 @@ impl Connection {
             let space = segment.options.sack_space();
             let origin = self.irs + 1;
             for range in self.receiver.sack_ranges(space) {
-                let block = SackBlock {
-                    start: origin + range.start as u32,
-                    end: origin + range.end as u32,
-                };
-                segment.options.sack.push(block);
+                segment.options.sack.push(sack_block(origin, &range));
             }
             if space > 0 {
                 self.receiver.on_blocks_sent();
@@ -223,4 +226,9 @@ impl Connection {
         // Sequence numbers are stream offsets modulo 2^32.
         self.iss + 1 + offset as u32
     }
+}
+
+/// A range of the stream, whose first byte has the number `origin`.
+fn sack_block(origin: SeqNum, range: &Range<u64>) -> SackBlock {
+    SackBlock { start: origin + range.start as u32, end: origin + range.end as u32 }
 }

@@ -316,6 +316,7 @@ impl Connection {
 
     /// Deadlines may have passed.
     pub fn handle_timeout(&mut self, now: Instant) {
+        self.receiver.on_timeout(now);
         match self.state {
             State::SynSent | State::SynReceived => self.handshake_timeout(now),
             State::TimeWait => {

@@ -16,6 +16,9 @@ pub(super) struct AckPolicy {
     unacked: u64,
     due: bool,
     deadline: Option<Instant>,
+    /// Linux: when the delayed acknowledgement's timer fires, which an acknowledgement does not stop
+    /// (`inet_csk_clear_xmit_timer`).
+    timer: Option<Instant>,
     /// Linux: a push arrived, to be acknowledged once all is read.
     pushed: bool,
     /// Linux: acknowledgements still to be sent at once.
@@ -39,10 +42,12 @@ pub(super) struct Progress {
     pub(super) missing: bool,
     /// Whether the sender reads SACK blocks: if it counts duplicates, each must be sent.
     pub(super) selective: bool,
-    /// Out of order, how many ranges were reported more recently than the one extended.
-    pub(super) rank: usize,
+    /// Whether it made an acknowledgement leave before it: then it asks for none itself.
+    pub(super) released: bool,
     /// Whether the window to offer is still growing.
     pub(super) growing: bool,
+    /// Whether the window cannot advance before what it made readable is read.
+    pub(super) hampered: bool,
     /// The window to offer: half of it bounds the quick acknowledgements.
     pub(super) window: u64,
     /// Where it lies.
@@ -84,6 +89,7 @@ impl AckPolicy {
             unacked: 0,
             due: false,
             deadline: None,
+            timer: None,
             pushed: false,
             quick: 0,
             delay: None,
@@ -129,19 +135,43 @@ impl AckPolicy {
             // counter's lowest bit, so what the counter held above that stays until growth ends.
             self.quick |= 1;
         }
-        if self.quick > 0 || self.unacked > self.mss {
+        if progress.released {
+            // `tcp_send_ack` has left nothing scheduled.
+        } else if self.quick > 0 || (self.unacked > self.mss && !progress.hampered) {
             self.due = true;
         } else if progress.missing && progress.selective {
             self.compress(now, progress);
         } else if progress.missing {
             self.due = true;
         } else {
-            let delay = self.delay.unwrap_or(DELAY).max(DELAY);
-            let delay = delay.min(self.host_profile.longest_ack_delay());
-            self.deadline.get_or_insert(match self.host_profile {
-                HostProfile::Kernel => on_tick(now, in_whole_ticks(delay)),
-                HostProfile::UserSpace => now + delay,
-            });
+            self.put_off(now);
+        }
+    }
+
+    /// Linux's `tcp_send_delayed_ack`.
+    fn put_off(&mut self, now: Instant) {
+        if self.deadline.is_some() {
+            return;
+        }
+        let rtt = self
+            .rtt
+            .map_or(MAX_DELAY, |rtt| Duration::from_millis(rtt.as_micros().div_ceil(1_000)));
+        let delay = self.delay.unwrap_or(DELAY).min(rtt).max(DELAY);
+        let delay = delay.min(self.host_profile.longest_ack_delay());
+        self.deadline = Some(match self.host_profile {
+            HostProfile::Kernel => on_tick(now, in_whole_ticks(delay)),
+            HostProfile::UserSpace => now + delay,
+        });
+        self.timer = self.deadline.filter(|_| self.host_profile == HostProfile::Kernel);
+    }
+
+    /// Sends the delayed acknowledgement whose timer fires. The sender is slower than the delay, which doubles
+    /// (`tcp_delack_timer_handler`).
+    pub(super) fn on_timeout(&mut self, now: Instant) {
+        if self.mode == DelayedAck::Linux && self.deadline.is_some_and(|at| at <= now) && !self.due
+        {
+            self.due = true;
+            self.delay = self.delay.map(|delay| (delay * 2).min(MAX_DELAY));
         }
     }
 
@@ -168,23 +198,29 @@ impl AckPolicy {
     }
 
     /// Linux's SACK compression in `__tcp_ack_snd_check`: three at once, then one per millisecond
-    /// (per twentieth of a round trip where that is shorter). What would push the news held back out of the segment's few blocks releases it
-    /// (`tcp_sack_new_ofo_skb`).
+    /// (per twentieth of a round trip where that is shorter), or when the timer of an earlier delayed one fires.
     fn compress(&mut self, now: Instant, progress: &Progress) {
         let compression = &mut self.compression;
         if compression.rcv_nxt != progress.rcv_nxt {
             *compression = Compression { rcv_nxt: progress.rcv_nxt, ..Compression::default() };
         }
-        let full = compression.held >= COMPRESSION_MAX;
-        let crowded = compression.held > 0 && progress.rank >= BLOCKS_EXPECTED;
-        if compression.sent < 3 || full || crowded {
+        if compression.sent < 3 || compression.held >= COMPRESSION_MAX {
             compression.sent += 1;
             self.due = true;
         } else {
             compression.held += 1;
             let delay = self.rtt.map_or(COMPRESSION_DELAY, |rtt| COMPRESSION_DELAY.min(rtt / 20));
-            compression.deadline.get_or_insert(now + delay + COMPRESSION_SLACK);
+            let fires = self.timer.filter(|at| *at > now);
+            let at = Instant::earlier(fires, Some(now + delay + COMPRESSION_SLACK));
+            compression.deadline = compression.deadline.or(at);
         }
+    }
+
+    /// Whether an acknowledgement is held back that a segment out of order would push out of the few blocks: `rank`
+    /// ranges were reported more recently than the one that it touches. Linux sends it before it takes the segment
+    /// in, and then owes nothing (`tcp_sack_new_ofo_skb`, `tcp_sack_compress_send_ack`).
+    pub(super) fn must_release(&self, rank: impl FnOnce() -> usize) -> bool {
+        self.compression.held > 0 && rank() >= BLOCKS_EXPECTED
     }
 
     /// The next `acks` go out at once (Linux's `tcp_enter_quickack_mode`).
@@ -269,8 +305,9 @@ mod tests {
             advanced: MSS,
             missing: false,
             selective: true,
-            rank: 0,
+            released: false,
             growing: false,
+            hampered: false,
             window: 128 * MSS,
             position: Position { start: rcv_nxt - MSS, end: rcv_nxt, missing: None },
         }
@@ -417,6 +454,82 @@ mod tests {
         assert!(!policy.is_due(now));
         now += COMPRESSION_DELAY + COMPRESSION_SLACK;
         assert!(policy.is_due(now));
+    }
+
+    fn hole(rcv_nxt: u64) -> Progress {
+        Progress { advanced: 0, missing: true, ..in_order(rcv_nxt) }
+    }
+
+    /// `tcp_delack_timer_handler`: an acknowledgement does not stop the timer, which then releases what is held back.
+    #[test]
+    fn an_old_timer_releases_sacks() {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+        acks(&mut policy, 16, Duration::ZERO);
+        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        policy.on_data(at(10_100), &in_order(17 * MSS));
+        assert_eq!(policy.deadline(), Some(at(50_750)));
+        policy.on_data(at(10_200), &in_order(18 * MSS));
+        policy.on_ack_sent();
+        assert_eq!(policy.deadline(), None);
+        for _ in 0..3 {
+            policy.on_data(at(11_000), &hole(18 * MSS));
+            policy.on_ack_sent();
+        }
+        policy.on_data(at(50_000), &hole(18 * MSS));
+        assert_eq!(policy.deadline(), Some(at(50_750)));
+        policy.on_ack_sent();
+        policy.on_data(at(50_800), &hole(18 * MSS));
+        assert_eq!(policy.deadline(), Some(at(50_800 + 1_100)), "it fires once");
+    }
+
+    #[test]
+    fn a_timer_that_fires_doubles_the_delay() {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+        acks(&mut policy, 16, Duration::ZERO);
+        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        policy.on_data(at(10_100), &in_order(17 * MSS));
+        policy.on_timeout(at(50_750));
+        assert!(policy.is_due(at(50_750)));
+        policy.on_ack_sent();
+        // 60 ms later: half of 80 ms and these 60.
+        policy.on_data(at(70_100), &in_order(18 * MSS));
+        assert_eq!(policy.deadline(), Some(on_tick(at(70_100), Duration::from_millis(100))));
+    }
+
+    /// `tcp_send_delayed_ack` waits no longer than a round trip, or 40 ms.
+    #[test]
+    fn a_delay_is_no_longer_than_a_round_trip() {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+        policy.on_handshake_rtt(Duration::from_micros(50_100));
+        policy.quick = 0;
+        policy.delay = Some(Duration::from_millis(120));
+        policy.last_arrival = Instant::ZERO;
+        let now = Instant::ZERO + Duration::from_millis(130);
+        policy.on_data(now, &in_order(MSS));
+        assert_eq!(policy.deadline(), Some(on_tick(now, Duration::from_millis(51))));
+    }
+
+    /// `__tcp_ack_snd_check`: what a partly filled hole made readable is answered as one of the three.
+    #[test]
+    fn a_window_that_cannot_advance_leaves_the_answer_to_the_compression() {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+        acks(&mut policy, 16, Duration::ZERO);
+        let now = Instant::ZERO + Duration::from_secs(1);
+        let mut at_once = |hampered| {
+            let filled =
+                Progress { advanced: 9 * MSS, missing: true, hampered, ..in_order(30 * MSS) };
+            policy.compression = Compression::default();
+            policy.on_data(now, &filled);
+            let mut acks = 0;
+            while policy.is_due(now) {
+                policy.on_ack_sent();
+                policy.on_data(now, &hole(30 * MSS));
+                acks += 1;
+            }
+            policy.on_ack_sent();
+            acks
+        };
+        assert_eq!((at_once(false), at_once(true)), (4, 3));
     }
 
     #[test]

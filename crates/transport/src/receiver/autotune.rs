@@ -17,7 +17,6 @@
 use weir_units::{Duration, Instant};
 
 use crate::Config;
-use crate::sender::SEGMENT_OVERHEAD;
 
 /// The receive buffer that grows.
 #[derive(Debug)]
@@ -156,6 +155,8 @@ impl ReceiverRtt {
 const INITIAL_SEGMENTS: u64 = 10;
 /// Segments of the window for small variations.
 const CUSHION_SEGMENTS: u64 = 16;
+/// What Linux 6.1 reserves for a segment beyond its payload: `SKB_TRUESIZE` of an empty one with space for headers.
+const SEGMENT_OVERHEAD: u64 = 768;
 /// In bytes.
 const MEMORY_STEP: u64 = 128;
 

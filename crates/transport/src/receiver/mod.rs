@@ -5,6 +5,9 @@ mod ack_policy;
 mod autotune;
 mod echo;
 mod limit;
+mod memory;
+
+use std::ops::Range;
 
 use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant};
 
@@ -38,6 +41,8 @@ pub(crate) struct Receiver {
     /// The same in bytes.
     route_limit: u64,
     mss: u64,
+    /// Windows have the measured share of memory (Linux 6.5), which newer first windows come with.
+    is_measured: bool,
     /// Bytes that the application has consumed.
     read: u64,
     /// Linux: bytes of a filled hole. The acknowledgement of it does not wait for the application to
@@ -47,18 +52,22 @@ pub(crate) struct Receiver {
     fin_at: Option<u64>,
     /// The first offset beyond the window that was offered.
     offered_edge: u64,
+    /// The window that the last acknowledgement had (`rcv_wnd`).
+    offered: u64,
     echo: EcnEcho,
     /// What the routers have said since the last acknowledgement, for the next one.
     feedback: Option<Echo>,
-    /// A delayed acknowledgement that a change of marks releases, before its successor.
+    /// A delayed acknowledgement that a change of marks or new gaps release, before its successor.
     flush: Option<Flush>,
 }
 
 /// An acknowledgement of what had arrived before the newest segment (RFC 8257 §3.2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flush {
     pub(crate) ack_offset: u64,
     pub(crate) echo: bool,
+    /// The ranges to report, the newest first.
+    pub(crate) ranges: Vec<Range<u64>>,
 }
 
 /// What the arrival of data meant.
@@ -93,10 +102,12 @@ impl Receiver {
             offer_limit: OfferLimit::new(config),
             route_limit: u64::MAX,
             mss: u64::from(config.mss),
+            is_measured: config.initial_recv_window.is_some(),
             read: 0,
             unread: 0,
             fin_at: None,
             offered_edge: 0,
+            offered: 0,
             echo: EcnEcho::default(),
             feedback: None,
             flush: None,
@@ -137,6 +148,8 @@ impl Receiver {
     /// Takes in `len` bytes at `offset`, already within the window, and the FIN after them.
     pub(crate) fn on_data(&mut self, now: Instant, offset: u64, len: u32, fin: bool) -> Received {
         let had_hole = self.reassembly.has_hole();
+        let held = self.held(offset, len);
+        let released = self.release_held(offset, len);
         let was_finished = self.is_finished();
         if fin {
             // The first FIN stands: the stream has one end.
@@ -155,8 +168,9 @@ impl Receiver {
             let news = arrival.delivered > 0 || (arrival.store.is_some() && self.selective);
             let progress = Progress {
                 selective: self.selective,
-                rank: arrival.rank,
-                growing: news && self.grow_window(len),
+                released,
+                growing: news && self.grow_window(len, held),
+                hampered: self.unread > 0 && self.free_window() < self.offered,
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
@@ -197,11 +211,29 @@ impl Receiver {
             AckUrgency::Quick => self.policy.hurry(2),
             AckUrgency::Flush { echo } => {
                 if self.policy.is_delaying() {
-                    self.flush = Some(Flush { ack_offset: self.ack_offset(), echo });
+                    self.flush = Some(self.flush_with(echo));
                 }
                 self.policy.demand();
             }
         }
+    }
+
+    /// A segment opens another gap: what was held back of the last ones leaves first.
+    fn release_held(&mut self, offset: u64, len: u32) -> bool {
+        let arrived = offset..offset.saturating_add(u64::from(len));
+        let releases = offset > self.rcv_nxt()
+            && self.flush.is_none()
+            && self.policy.must_release(|| self.reassembly.rank(&arrived));
+        if releases {
+            self.flush = Some(self.flush_with(self.echo.is_on()));
+            self.on_ack_sent();
+        }
+        releases
+    }
+
+    fn flush_with(&self, echo: bool) -> Flush {
+        let ranges = self.reassembly.newest_ranges();
+        Flush { ack_offset: self.ack_offset(), echo, ranges }
     }
 
     /// The sender says that it has reduced. With data, it may wait for the answer with little in
@@ -304,21 +336,23 @@ impl Receiver {
 
     /// The window to offer where the segment cannot carry more than `most`.
     pub(crate) fn offer_at_most(&mut self, most: u64) -> u64 {
-        let (edge, before) =
-            (self.edge().min(self.rcv_nxt().saturating_add(most)), self.offered_edge);
-        let worth = self.mss.min(self.buffer / 2);
-        if edge >= self.offered_edge + worth || self.offered_edge == 0 {
+        let is_linux = self.policy.is_linux();
+        let most = if is_linux { most.min(self.free_window()) } else { most };
+        let edge = self.edge().min(self.rcv_nxt().saturating_add(most));
+        let is_worth_it = match is_linux {
+            // With window scaling any advance, but none where little is free.
+            true => edge > self.offered_edge && self.free_space() >= self.mss.max(self.buffer / 16),
+            false => edge >= self.offered_edge + self.mss.min(self.buffer / 2),
+        };
+        if is_worth_it || self.offered_edge == 0 {
             self.offered_edge = edge;
         }
-        let offer = self.offered_edge.saturating_sub(self.rcv_nxt());
-        // Bytes that a kernel's application would not have read yet take half of their number from its
-        // offer (tcp_adv_win_scale), but nothing of what was offered before.
-        let hasty = self.unread.saturating_sub(self.readable());
-        offer - (hasty / 2).min(offer / 2).min(self.offered_edge - before)
+        self.offered = self.offered_edge.saturating_sub(self.rcv_nxt());
+        self.offered
     }
 
     /// The ranges to report, in stream offsets, at most `max`.
-    pub(crate) fn sack_ranges(&mut self, max: usize) -> impl Iterator<Item = std::ops::Range<u64>> {
+    pub(crate) fn sack_ranges(&mut self, max: usize) -> impl Iterator<Item = Range<u64>> {
         self.reassembly.sack_ranges(max.min(SackBlocks::MAX))
     }
 
@@ -343,6 +377,10 @@ impl Receiver {
         self.policy.is_due(now)
     }
 
+    pub(crate) fn on_timeout(&mut self, now: Instant) {
+        self.policy.on_timeout(now);
+    }
+
     pub(crate) fn ack_deadline(&self) -> Option<Instant> {
         self.policy.deadline()
     }
@@ -362,14 +400,6 @@ impl Receiver {
             self.policy.demand();
         }
     }
-
-    /// Linux's `tcp_grow_window`: twice what arrives, out of order too unless duplicates must look
-    /// alike. Returns whether there was space.
-    fn grow_window(&mut self, len: u32) -> bool {
-        let space = self.buffer.saturating_sub(self.window_limit);
-        self.window_limit += (2 * u64::from(len)).min(space);
-        space > 0
-    }
 }
 
 /// Linux before 6.11 offers 64 KB at first, whatever the buffer (`tcp_select_initial_window`); other
@@ -384,159 +414,4 @@ fn first_window(config: &Config) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[derive(Clone, Copy, Debug)]
-    enum Op {
-        SetWindow(u64),
-        /// So far into the window, so long.
-        Arrive(u64, u32),
-        Read(u64),
-        Acknowledge,
-    }
-
-    fn op() -> impl Strategy<Value = Op> {
-        prop_oneof![
-            (0..200_000u64).prop_map(Op::SetWindow),
-            (0..3_000u64, 1..2_000u32).prop_map(|(at, len)| Op::Arrive(at, len)),
-            (0..50_000u64).prop_map(Op::Read),
-            Just(Op::Acknowledge),
-        ]
-    }
-
-    #[test]
-    fn what_a_syn_has_no_space_to_say_is_not_offered() {
-        let config = Config {
-            recv_buffer: Bytes(1 << 20),
-            delayed_ack: Some(DelayedAck::Off),
-            ..Config::default()
-        };
-        let mut receiver = Receiver::new(&config);
-        assert_eq!(receiver.offer_at_most(65_535), 65_535);
-        receiver.set_window(100_000);
-        assert_eq!(receiver.offer(), 100_000);
-    }
-
-    #[test]
-    fn a_window_begins_as_configured_and_grows_by_twice_what_arrives() {
-        let config = Config {
-            recv_buffer: Bytes(1 << 20),
-            initial_recv_window: Some(Bytes(500_000)),
-            ..Config::default()
-        };
-        let mut receiver = Receiver::new(&config);
-        assert_eq!(receiver.offer(), 500_000);
-        receiver.on_data(Instant::ZERO, 0, 1_448, false);
-        receiver.read(Instant::ZERO, 1_448);
-        assert_eq!(receiver.offer(), 500_000 + 2 * 1_448);
-        let before_6_11 = Config { initial_recv_window: None, ..config };
-        assert_eq!(Receiver::new(&before_6_11).offer(), 65_535);
-    }
-
-    proptest! {
-        #[test]
-        fn an_edge_that_was_offered_stands_and_never_exceeds_the_buffer(
-            ops in prop::collection::vec(op(), 1..200),
-        ) {
-            const LARGEST: u64 = 100_000;
-            let config = Config { recv_buffer: Bytes(LARGEST), ..Config::default() };
-            let mut receiver = Receiver::new(&config);
-            receiver.agree(true, EchoMode::Off);
-            let (mut offered, mut asked) = (receiver.offer(), LARGEST);
-            for op in ops {
-                match op {
-                    Op::SetWindow(bytes) => {
-                        receiver.set_window(bytes);
-                        asked = bytes;
-                    }
-                    Op::Arrive(ahead, len) => {
-                        let at = receiver.rcv_nxt() + ahead;
-                        let space = receiver.edge().saturating_sub(at).min(u64::from(len)) as u32;
-                        receiver.on_data(Instant::ZERO, at, space, false);
-                    }
-                    Op::Read(max) => {
-                        receiver.read(Instant::ZERO, max);
-                    }
-                    Op::Acknowledge => {
-                        // An acknowledgement in haste says less, and takes nothing back.
-                        let hasty = receiver.unread > 0;
-                        let said = receiver.rcv_nxt() + receiver.offer();
-                        receiver.on_ack_sent();
-                        let edge = receiver.offered_edge;
-                        prop_assert!(said >= offered && (said == edge || hasty && said < edge));
-                        prop_assert!(edge == offered || edge <= receiver.read + asked);
-                        offered = edge;
-                    }
-                }
-                prop_assert!(receiver.edge() >= offered);
-                prop_assert!(receiver.edge() <= receiver.read + LARGEST);
-            }
-        }
-    }
-
-    /// Which of the segments `arrivals` are acknowledged at once.
-    fn acknowledged(policy: &str, arrivals: &[u64]) -> Vec<u64> {
-        let delayed_ack = Some(policy.parse().expect("a policy"));
-        let mut receiver = Receiver::new(&Config { mss: 1_000, delayed_ack, ..Config::default() });
-        receiver.agree(true, EchoMode::Off);
-        let mut answered = |segment: &&u64| {
-            receiver.on_data(Instant::ZERO, **segment * 1_000, 1_000, false);
-            let due = receiver.ack_is_due(Instant::ZERO);
-            if due {
-                receiver.on_ack_sent();
-            }
-            due
-        };
-        arrivals.iter().filter(|segment| answered(segment)).copied().collect()
-    }
-
-    /// The examples of draft-ietf-quic-ack-frequency for reordering thresholds 3 and 5.
-    #[test]
-    fn a_gap_is_reported_when_it_is_a_threshold_behind() {
-        let acks = acknowledged("frequency(100,3)", &[0, 1, 3, 4, 5, 8, 9, 10]);
-        assert_eq!(acks, [5, 9, 10]);
-        assert_eq!(acknowledged("frequency(100,5)", &[0, 1, 3, 5, 6, 7, 8, 9]), [7, 9]);
-        // What was reported and arrives after all is news; what was not, is none.
-        assert_eq!(acknowledged("frequency(100,3)", &[0, 2, 3, 4, 1]), [4, 1]);
-        assert_eq!(acknowledged("frequency(100,3)", &[0, 2, 3, 1]), [] as [u64; 0]);
-        assert_eq!(acknowledged("frequency(100,0)", &[0, 9, 8, 7, 1]), [] as [u64; 0]);
-    }
-
-    #[test]
-    fn one_more_segment_than_the_threshold_is_acknowledged() {
-        let arrivals: Vec<u64> = (0..12).collect();
-        assert_eq!(acknowledged("frequency(0)", &arrivals), arrivals);
-        assert_eq!(acknowledged("frequency", &arrivals), [1, 3, 5, 7, 9, 11]);
-        assert_eq!(acknowledged("frequency(3)", &arrivals), [3, 7, 11]);
-    }
-
-    /// Linux answers the segment that fills a hole before its application reads what was behind it,
-    /// which a sender with header prediction notices.
-    #[test]
-    fn a_filled_hole_is_answered_before_it_is_read() {
-        for (policy, lack) in [(DelayedAck::Linux, 3_500), (DelayedAck::Rfc1122, 0)] {
-            let config = Config {
-                recv_buffer: Bytes(50_000),
-                delayed_ack: Some(policy),
-                ..Config::default()
-            };
-            let mut receiver = Receiver::new(&config);
-            let mut answer = |offset, len| {
-                receiver.on_data(Instant::ZERO, offset, len, false);
-                receiver.read(Instant::ZERO, u64::MAX);
-                let offer = receiver.offer();
-                receiver.on_ack_sent();
-                offer
-            };
-            assert_eq!(answer(0, 1_000), 50_000);
-            for segment in 2..8 {
-                assert_eq!(answer(segment * 1_000, 1_000), 50_000);
-            }
-            assert_eq!(answer(1_000, 1_000), 50_000 - lack, "{policy:?}");
-            assert_eq!(answer(8_000, 2_000), 50_000);
-        }
-    }
-}
+mod tests;

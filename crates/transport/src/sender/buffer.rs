@@ -22,6 +22,8 @@ pub(super) struct SendBuffer {
     size: u64,
     /// Up to where it grows (`tcp_wmem`).
     most: u64,
+    /// What a segment takes beyond its payload (`SKB_TRUESIZE` of an empty one with space for headers).
+    overhead: u64,
     mss: u64,
     /// Bytes that the application has for the stream and that have not fitted yet.
     waiting: u64,
@@ -48,19 +50,13 @@ pub(super) struct Held {
     pub(super) written: u64,
 }
 
-impl Held {
-    /// As the kernel charges it (`sk_wmem_queued`).
-    fn memory(&self) -> u64 {
-        self.bytes + SEGMENT_OVERHEAD * self.pieces
-    }
-}
-
 impl SendBuffer {
-    /// Of `size`, which grows up to `most`.
-    pub(super) fn new(size: Bytes, most: Bytes, mss: u64) -> Self {
+    /// Of `size`, which grows up to `most`; a segment takes `overhead` beyond its payload.
+    pub(super) fn new(size: Bytes, most: Bytes, overhead: Bytes, mss: u64) -> Self {
         Self {
             size: size.get(),
             most: most.get(),
+            overhead: overhead.get(),
             mss,
             waiting: 0,
             is_full: false,
@@ -104,8 +100,7 @@ impl SendBuffer {
     /// The buffer is full and holds less than a window of `segments` lets leave.
     pub(super) fn on_shortage(&mut self, segments: u64) {
         if self.is_full {
-            let memory = (self.mss + HEAD).next_power_of_two() + BUFFER_HEAD;
-            let wanted = 2 * segments.max(LEAST_SEGMENTS) * memory;
+            let wanted = 2 * segments.max(LEAST_SEGMENTS) * segment_memory(self.mss);
             self.size = self.size.max(wanted.min(self.most));
         }
     }
@@ -113,7 +108,8 @@ impl SendBuffer {
     /// Takes what fits, as writes of 64 KiB in a row; returns how many bytes. `max_window` is
     /// the largest window that the peer has offered.
     pub(super) fn fill(&mut self, held: &Held, max_window: u64) -> u64 {
-        let mut memory = held.memory();
+        // As the kernel charges it (`sk_wmem_queued`).
+        let mut memory = held.bytes + self.overhead * held.pieces;
         if self.waiting == 0 || (self.is_full && !self.is_writeable(memory)) {
             return 0;
         }
@@ -130,7 +126,7 @@ impl SendBuffer {
                     self.is_full = true;
                     break;
                 }
-                memory += SEGMENT_OVERHEAD;
+                memory += self.overhead;
                 self.tail = end;
             }
             let space = self.tail + self.mss - end;
@@ -170,6 +166,11 @@ impl SendBuffer {
     }
 }
 
+/// What a full segment takes of a kernel's memory, in a buffer of a power of two bytes (`truesize`).
+pub(crate) fn segment_memory(mss: u64) -> u64 {
+    (mss + HEAD).next_power_of_two() + BUFFER_HEAD
+}
+
 /// Whether Linux pushes the segment though its buffer has no bound here: an application that writes
 /// 64 KiB at a time fills the first 4.3 MB while the first window, of as much, is all that is known of
 /// the peer, and the middle of each write is pushed too (`forced_push`).
@@ -182,9 +183,6 @@ pub(super) fn is_forced_at_first(start: u64, end: u64) -> bool {
 const WRITE: u64 = 64 << 10;
 /// The amount that fits a send buffer of 8 MiB, which charges each segment about 2.7 KB.
 const FIRST_FILL: u64 = 68 * WRITE;
-/// What Linux charges a segment beyond its payload: `SKB_TRUESIZE` of an empty one with space for headers,
-/// in a kernel that has no tunnels or radio that need headroom. Others charge up to 1280 bytes.
-pub(crate) const SEGMENT_OVERHEAD: u64 = 768;
 /// What a segment has in addition to its payload where the buffer's size is computed: space for headers (`MAX_TCP_HEADER`)
 /// and `skb_shared_info`, and a `sk_buff` of its own.
 const HEAD: u64 = 192 + 320;
@@ -205,7 +203,11 @@ mod tests {
     }
 
     fn buffer(size: u64) -> SendBuffer {
-        let mut buffer = SendBuffer::new(Bytes(size), Bytes(size), MSS);
+        charging(size, 768)
+    }
+
+    fn charging(size: u64, overhead: u64) -> SendBuffer {
+        let mut buffer = SendBuffer::new(Bytes(size), Bytes(size), Bytes(overhead), MSS);
         buffer.write(ENDLESS);
         buffer
     }
@@ -217,6 +219,13 @@ mod tests {
         let taken = buffer.fill(&held(0, 0, 0), 65_535);
         assert_eq!(taken, 3_786 * MSS);
         assert!(buffer.is_pushed(taken));
+    }
+
+    /// Linux 6.12 charges 64 bytes more: a head of 512 bytes comes from a cache of 576 (`skbuff_small_head`).
+    #[test]
+    fn of_segments_that_take_more_fewer_fit() {
+        let mut buffer = charging(8 << 20, 832);
+        assert_eq!(buffer.fill(&held(0, 0, 0), 65_535), 3_680 * MSS);
     }
 
     /// `forced_push`: in the middle of a write, once half of the window is behind the last push.
@@ -252,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_write_appends_to_a_segment_that_has_not_left() {
-        let mut buffer = SendBuffer::new(Bytes(1 << 20), Bytes(1 << 20), MSS);
+        let mut buffer = SendBuffer::new(Bytes(1 << 20), Bytes(1 << 20), Bytes(768), MSS);
         buffer.write(2_000);
         assert_eq!(buffer.fill(&held(0, 0, 0), 65_535), 2_000);
         buffer.write(2_000);
@@ -275,7 +284,7 @@ mod tests {
     /// `tcp_sndbuf_expand`: 4,000 segments of 2,048 and 256 bytes, twice.
     #[test]
     fn a_full_buffer_grows_to_twice_the_window() {
-        let mut buffer = SendBuffer::new(Bytes(8 << 20), Bytes(32 << 20), MSS);
+        let mut buffer = SendBuffer::new(Bytes(8 << 20), Bytes(32 << 20), Bytes(768), MSS);
         buffer.on_shortage(4_000);
         assert_eq!(buffer.size, 8 << 20, "it is not full");
         buffer.write(ENDLESS);

@@ -16,7 +16,7 @@ use weir_cc::{CcContext, CongestionController, Needs, RecoveryState};
 use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
-pub(crate) use self::buffer::SEGMENT_OVERHEAD;
+pub(crate) use self::buffer::segment_memory;
 pub(crate) use self::transmit::{Kind, OutgoingRange};
 use crate::recovery::{Epoch, LossRecovery, Profile, RecoveryCx};
 use crate::rtt::{RttConfig, RttEstimator, RttVariation};
@@ -148,7 +148,8 @@ impl Sender {
             written: 0,
             finishing: false,
             buffer: config.send_buffer.map(|size| {
-                buffer::SendBuffer::new(size, config.max_send_buffer.unwrap_or(size), mss.get())
+                let most = config.max_send_buffer.unwrap_or(size);
+                buffer::SendBuffer::new(size, most, config.send_overhead, mss.get())
             }),
             window_edge: 0,
             max_window: 0,

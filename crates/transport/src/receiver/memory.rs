@@ -1,0 +1,53 @@
+//! What segments in the receiver's memory take from the window, as in Linux.
+//!
+//! ```text
+//! memory = (mss + 512 to a power of two) + 256         a segment, whatever it carries
+//! taken  = memory / 2, or since Linux 6.5 memory ((mss << 8) / memory) / 256
+//! window = min(limit, buffer - taken * segments)       at each acknowledgement, never less than was offered
+//! limit += min(2 payload, window - limit)              for each segment (`tcp_grow_window`)
+//! ```
+//!
+//! Source: Linux 6.1 and 6.12, `tcp_grow_window`, `tcp_win_from_space`, `__tcp_select_window`.
+
+use super::Receiver;
+use crate::sender::segment_memory;
+
+impl Receiver {
+    /// Segments in the kernel's memory while this one is taken in: those behind a hole, and itself if it is next
+    /// (`sk_rmem_alloc`). Nothing asks for them once the window has its size.
+    pub(super) fn held(&self, offset: u64, len: u32) -> u64 {
+        if self.window_limit >= self.buffer {
+            return 0;
+        }
+        let next = if offset <= self.rcv_nxt() { u64::from(len) } else { 0 };
+        (self.reassembly.ahead() + next).div_ceil(self.mss)
+    }
+
+    /// Linux's `tcp_grow_window`: twice what arrives, out of order too unless duplicates must look
+    /// alike, as far as `held` segments leave space. Returns whether there was any.
+    pub(super) fn grow_window(&mut self, len: u32, held: u64) -> bool {
+        let space = self.buffer.saturating_sub(self.window_limit + held * self.segment_window());
+        self.window_limit += (2 * u64::from(len)).min(space);
+        space > 0
+    }
+
+    /// What a segment in memory takes from the window: the share of the memory that windows may have
+    /// (`tcp_win_from_space`), half of it, or since Linux 6.5 what was measured, as `mss << 8` over the memory.
+    fn segment_window(&self) -> u64 {
+        let memory = segment_memory(self.mss);
+        if self.is_measured { (memory * ((self.mss << 8) / memory)) >> 8 } else { memory / 2 }
+    }
+
+    /// The window beside what is in the kernel's memory (`__tcp_select_window`).
+    pub(super) fn free_window(&self) -> u64 {
+        self.window_limit.min(self.free_space())
+    }
+
+    /// What unread data leaves of the buffer, and segments behind a hole, and those of a filled one, which is
+    /// acknowledged before the application reads them (`tcp_space`).
+    pub(super) fn free_space(&self) -> u64 {
+        let held = (self.unread + self.reassembly.ahead()).div_ceil(self.mss);
+        let space = self.buffer.saturating_sub(held * self.segment_window());
+        space.min((self.read + self.buffer).saturating_sub(self.rcv_nxt()))
+    }
+}

@@ -1,0 +1,202 @@
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    SetWindow(u64),
+    /// So far into the window, so long.
+    Arrive(u64, u32),
+    Read(u64),
+    Acknowledge,
+}
+
+fn op() -> impl Strategy<Value = Op> {
+    prop_oneof![
+        (0..200_000u64).prop_map(Op::SetWindow),
+        (0..3_000u64, 1..2_000u32).prop_map(|(at, len)| Op::Arrive(at, len)),
+        (0..50_000u64).prop_map(Op::Read),
+        Just(Op::Acknowledge),
+    ]
+}
+
+#[test]
+fn what_a_syn_has_no_space_to_say_is_not_offered() {
+    let config = Config {
+        recv_buffer: Bytes(1 << 20),
+        delayed_ack: Some(DelayedAck::Off),
+        ..Config::default()
+    };
+    let mut receiver = Receiver::new(&config);
+    assert_eq!(receiver.offer_at_most(65_535), 65_535);
+    receiver.set_window(100_000);
+    assert_eq!(receiver.offer(), 100_000);
+}
+
+#[test]
+fn a_window_begins_as_configured_and_grows_by_twice_what_arrives() {
+    let config = Config {
+        recv_buffer: Bytes(1 << 20),
+        initial_recv_window: Some(Bytes(500_000)),
+        ..Config::default()
+    };
+    let mut receiver = Receiver::new(&config);
+    assert_eq!(receiver.offer(), 500_000);
+    receiver.on_data(Instant::ZERO, 0, 1_448, false);
+    receiver.read(Instant::ZERO, 1_448);
+    assert_eq!(receiver.offer(), 500_000 + 2 * 1_448);
+    let before_6_11 = Config { initial_recv_window: None, ..config };
+    assert_eq!(Receiver::new(&before_6_11).offer(), 65_535);
+}
+
+/// `tcp_grow_window`: as far as the segments behind a hole leave space.
+#[test]
+fn a_window_grows_no_further_than_held_segments_let_it() {
+    let config = Config {
+        recv_buffer: Bytes(5 << 20),
+        initial_recv_window: Some(Bytes((5 << 20) - 100 * 1_440)),
+        ..Config::default()
+    };
+    let mut receiver = Receiver::new(&config);
+    receiver.agree(true, EchoMode::Off);
+    for segment in 1..200 {
+        receiver.on_data(Instant::ZERO, segment * 1_448, 1_448, false);
+    }
+    // Each takes 1440 bytes and adds 2896, the 34th the 912 that are left.
+    let grown = receiver.window_limit - ((5 << 20) - 100 * 1_440);
+    assert_eq!(grown, 33 * 2_896 + 912);
+}
+
+/// `tcp_sack_compress_send_ack`: what was held back leaves before the segment that opens another gap, which asks
+/// for no acknowledgement itself.
+#[test]
+fn another_gap_releases_what_was_held_back() {
+    let mut receiver = Receiver::new(&Config { mss: 1_000, ..Config::default() });
+    receiver.window_limit = receiver.buffer;
+    receiver.agree(true, EchoMode::Off);
+    let mut arrive = |segment: u64| {
+        receiver.on_data(Instant::ZERO, segment * 1_000, 1_000, false);
+        let flush = receiver.take_flush();
+        let due = receiver.ack_is_due(Instant::ZERO);
+        if due {
+            receiver.on_ack_sent();
+        }
+        (flush.map(|flush| flush.ranges), due)
+    };
+    for segment in (0..20).chain([21, 23, 25]) {
+        arrive(segment);
+    }
+    assert_eq!(arrive(27), (None, false));
+    let blocks = [27, 25, 23, 21].map(|at: u64| at * 1_000..(at + 1) * 1_000);
+    assert_eq!(arrive(29), (Some(blocks.to_vec()), false));
+    assert_eq!(arrive(31), (None, false), "nothing was held back");
+    assert!(arrive(33).0.is_some());
+}
+
+proptest! {
+    #[test]
+    fn an_edge_that_was_offered_stands_and_never_exceeds_the_buffer(
+        ops in prop::collection::vec(op(), 1..200),
+    ) {
+        const LARGEST: u64 = 100_000;
+        let config = Config { recv_buffer: Bytes(LARGEST), ..Config::default() };
+        let mut receiver = Receiver::new(&config);
+        receiver.agree(true, EchoMode::Off);
+        let (mut offered, mut asked) = (receiver.offer(), LARGEST);
+        for op in ops {
+            match op {
+                Op::SetWindow(bytes) => {
+                    receiver.set_window(bytes);
+                    asked = bytes;
+                }
+                Op::Arrive(ahead, len) => {
+                    let at = receiver.rcv_nxt() + ahead;
+                    let space = receiver.edge().saturating_sub(at).min(u64::from(len)) as u32;
+                    receiver.on_data(Instant::ZERO, at, space, false);
+                }
+                Op::Read(max) => {
+                    receiver.read(Instant::ZERO, max);
+                }
+                Op::Acknowledge => {
+                    let edge = receiver.rcv_nxt() + receiver.offer();
+                    receiver.on_ack_sent();
+                    prop_assert!(edge == receiver.offered_edge);
+                    prop_assert!(edge == offered || edge <= receiver.read + asked);
+                    prop_assert!(edge >= offered);
+                    offered = edge;
+                }
+            }
+            prop_assert!(receiver.edge() >= offered);
+            prop_assert!(receiver.edge() <= receiver.read + LARGEST);
+        }
+    }
+}
+
+/// Which of the segments `arrivals` are acknowledged at once.
+fn acknowledged(policy: &str, arrivals: &[u64]) -> Vec<u64> {
+    let delayed_ack = Some(policy.parse().expect("a policy"));
+    let mut receiver = Receiver::new(&Config { mss: 1_000, delayed_ack, ..Config::default() });
+    receiver.agree(true, EchoMode::Off);
+    let mut answered = |segment: &&u64| {
+        receiver.on_data(Instant::ZERO, **segment * 1_000, 1_000, false);
+        let due = receiver.ack_is_due(Instant::ZERO);
+        if due {
+            receiver.on_ack_sent();
+        }
+        due
+    };
+    arrivals.iter().filter(|segment| answered(segment)).copied().collect()
+}
+
+/// The examples of draft-ietf-quic-ack-frequency for reordering thresholds 3 and 5.
+#[test]
+fn a_gap_is_reported_when_it_is_a_threshold_behind() {
+    let acks = acknowledged("frequency(100,3)", &[0, 1, 3, 4, 5, 8, 9, 10]);
+    assert_eq!(acks, [5, 9, 10]);
+    assert_eq!(acknowledged("frequency(100,5)", &[0, 1, 3, 5, 6, 7, 8, 9]), [7, 9]);
+    // What was reported and arrives after all is news; what was not, is none.
+    assert_eq!(acknowledged("frequency(100,3)", &[0, 2, 3, 4, 1]), [4, 1]);
+    assert_eq!(acknowledged("frequency(100,3)", &[0, 2, 3, 1]), [] as [u64; 0]);
+    assert_eq!(acknowledged("frequency(100,0)", &[0, 9, 8, 7, 1]), [] as [u64; 0]);
+}
+
+#[test]
+fn one_more_segment_than_the_threshold_is_acknowledged() {
+    let arrivals: Vec<u64> = (0..12).collect();
+    assert_eq!(acknowledged("frequency(0)", &arrivals), arrivals);
+    assert_eq!(acknowledged("frequency", &arrivals), [1, 3, 5, 7, 9, 11]);
+    assert_eq!(acknowledged("frequency(3)", &arrivals), [3, 7, 11]);
+}
+
+/// Linux answers the segment that fills a hole before its application reads what was behind it,
+/// which a sender with header prediction notices.
+#[test]
+fn a_filled_hole_is_answered_before_it_is_read() {
+    // A segment of 2304 bytes takes half of that from the window, or since Linux 6.5 160 / 256 of it.
+    for (policy, first, lack) in [
+        (DelayedAck::Linux, None, 7 * 1_152),
+        (DelayedAck::Linux, Some(Bytes(50_000)), 7 * 1_440),
+        (DelayedAck::Rfc1122, None, 0),
+    ] {
+        let config = Config {
+            recv_buffer: Bytes(50_000),
+            initial_recv_window: first,
+            delayed_ack: Some(policy),
+            ..Config::default()
+        };
+        let mut receiver = Receiver::new(&config);
+        let mut answer = |segment: u64| {
+            receiver.on_data(Instant::ZERO, segment * 1_448, 1_448, false);
+            receiver.read(Instant::ZERO, u64::MAX);
+            let offer = receiver.offer();
+            receiver.on_ack_sent();
+            offer
+        };
+        assert_eq!(answer(0), 50_000);
+        for segment in 2..8 {
+            assert_eq!(answer(segment), 50_000);
+        }
+        assert_eq!(answer(1), 50_000 - lack, "{policy:?}");
+        assert_eq!(answer(8), 50_000);
+    }
+}
