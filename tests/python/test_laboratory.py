@@ -62,4 +62,7 @@ def test_the_page_reads_as_many_columns_as_the_rust_code_writes() -> None:
         "Samples": "SAMPLE",
         "Queues": "QUEUE",
     }
-    assert {names[key]: int(value) for key, value in steps.items()} == widths
+    found = {names[key]: int(value) for key, value in steps.items()}
+    frames = re.search(r"const COLUMNS = (\d+);", _source(WEB / "frames.ts"))
+    assert frames is not None
+    assert {**found, "FRAME": int(frames[1])} == widths

@@ -6,6 +6,7 @@ import threading
 from typing import Any
 
 import pytest
+from rich.console import Console
 from rich.progress import Progress
 
 from weir.cli import recv, transfer
@@ -27,7 +28,7 @@ class Stuck(transfer.Bar):
     """A terminal that takes nothing for as long as the test likes."""
 
     def __init__(self) -> None:
-        super().__init__(Progress(disable=True))
+        super().__init__(Progress(console=Console(stderr=True), disable=True))
         self.taken, self.goes_on = threading.Event(), threading.Event()
 
     def show(self, _facts: Any) -> None:

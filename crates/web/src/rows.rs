@@ -18,7 +18,7 @@ pub const SAMPLE: usize = 12;
 pub const QUEUE: usize = 7;
 
 /// Columns of a frame of a radio network: time of its begin and its end in s, its sender, where that was in m,
-/// packets that waited there, receiver (unknown: all), kind ([`FRAME_KINDS`]), flow, offset, direction, mark,
+/// packets that waited there, receiver (unknown: all), kind (`FRAME_KINDS`), flow, offset, direction, mark,
 /// number of nodes that read it.
 pub const FRAME: usize = 13;
 /// Kinds of frames by number.
