@@ -25,6 +25,8 @@ interface Line {
   times: Float64Array;
   values: ArrayLike<number | null>;
   fill?: string;
+  /** The scale need not contain all of it. */
+  isCut?: boolean;
   /** Smallest and largest values, where a value is the mean of a bin. */
   low?: ArrayLike<number | null>;
   high?: ArrayLike<number | null>;
@@ -37,6 +39,10 @@ export interface Chart {
 
 /** Nodes of a radio network whose own queues are drawn. */
 const MOST_SENDERS = 4;
+/** Pacing rates above this times the goodput are beyond the edge. BBR's STARTUP has 2.89 times the rate that it measured. */
+const MOST_OF_GOODPUT = 3;
+/** Of the height of a phase, what its lines take. */
+const PHASE_SPREAD = 0.5;
 const HEIGHT = 205;
 const SYNC = "laboratory";
 
@@ -63,6 +69,7 @@ export function chartMakers(
     ["rates", "Goodput and pacing rate", "Mbit/s", (s) => rates(s, colours)],
     ["shares", "Share of goodput, stacked", "%", (s) => shares(s, colours)],
     ["acked", "Acknowledged bytes", "MB", (s) => acknowledged(s, colours)],
+    ["phases", "Phase of the controllers", "", (s) => phases(s, colours)],
   ];
   const shown = specs.filter(([name]) => !absentFrom(store).includes(name));
   return shown.map(([name, title, unit, lines]) => (store) => {
@@ -74,8 +81,8 @@ export function chartMakers(
 
 /** Charts that would be empty, or that the time–sequence diagram replaces. */
 function absentFrom({ about }: Store): string[] {
-  if (about.is_recorded) return ["queue", "waiting", "shares", "acked"];
-  if (about.is_tabled) return ["waiting"];
+  if (about.is_recorded) return ["queue", "waiting", "shares", "acked", "phases"];
+  if (about.is_tabled) return ["waiting", "phases"];
   return about.radio ? ["queue"] : ["waiting", "acked"];
 }
 
@@ -88,13 +95,16 @@ function makeChart(figure: HTMLElement, unit: string, lines: Lines, store: Store
     dash: line.dash,
     fill: line.fill,
     points: { show: false },
-    value: (_: uPlot, value: number | null) => (value == null ? "–" : value.toPrecision(4)),
+    value: (plot: uPlot, value: number | null, at: number, row: number | null) =>
+      value == null ? "–" : (line.fill ? value - below(plot, at, row) : value).toPrecision(4),
   }));
   const options = baseOptions(figure.clientWidth, unit, shared);
   options.series.push(...series);
   const hasLimits = isBinned(store.about);
   if (hasLimits) addBands(options, first);
   if (figure.dataset.chart === "acked") options.scales!.y = {};
+  if (figure.dataset.chart === "phases") namePhases(options, store);
+  if (first.some((line) => line.isCut)) options.scales!.y = { range: (plot) => [0, topOf(plot, first) * 1.05 || 1] };
   if (first.some((line) => line.fill)) options.scales!.y = { range: [0, 100] };
   const dataOf = (lines: Line[]) => {
     const data = aligned(lines, hasLimits);
@@ -103,6 +113,33 @@ function makeChart(figure: HTMLElement, unit: string, lines: Lines, store: Store
   };
   const plot = new uPlot(options, dataOf(first), figure);
   return { plot, update: (next) => plot.setData(dataOf(lines(next)), false) };
+}
+
+/** The upper edge of the area below a stacked one. */
+function below({ data }: uPlot, at: number, row: number | null): number {
+  return row === null ? 0 : (data[at + 1]?.[row] ?? 0);
+}
+
+/** The largest value shown; of lines that are cut, at most MOST_OF_GOODPUT times that of the others. */
+export function topOf({ series }: { series: { max?: number }[] }, lines: { isCut?: boolean }[]): number {
+  const top = (isCut: boolean) =>
+    lines.reduce((most, line, at) => ((line.isCut ?? false) === isCut ? Math.max(most, series[at + 1].max ?? 0) : most), 0);
+  const [whole, cut] = [top(false), top(true)];
+  return whole > 0 ? Math.max(whole, Math.min(cut, MOST_OF_GOODPUT * whole)) : cut;
+}
+
+/** Numbers of phases become their names. A phase holds until the next sample. */
+function namePhases(options: uPlot.Options, store: Store): void {
+  const nameOf = (value: number | null) => store.phases[Math.round(value ?? NaN)]?.replaceAll("_", " ") ?? "–";
+  options.scales!.y = { range: () => [-0.5, Math.max(1, store.phases.length) - 0.5] };
+  const [, axis] = options.axes!;
+  Object.assign(axis, { size: 150, label: undefined, labelSize: 0 });
+  axis.splits = () => store.phases.map((_, at) => at);
+  axis.values = (_, at) => at.map(nameOf);
+  for (const line of options.series.slice(1)) {
+    line.paths = uPlot.paths.stepped!({ align: 1 });
+    line.value = (_, value) => nameOf(value);
+  }
 }
 
 /** Two more series per line, between which its range is filled. */
@@ -119,7 +156,7 @@ function addBands(options: uPlot.Options, lines: Line[]): void {
 /** A figure with its title; a screen reader gets the title as its name. */
 export function addFigure(parent: HTMLElement, title: string, unit: string): HTMLElement {
   const figure = document.createElement("figure");
-  figure.setAttribute("aria-label", `${title} in ${unit} over time`);
+  figure.setAttribute("aria-label", unit ? `${title} in ${unit} over time` : `${title} over time`);
   const caption = document.createElement("figcaption");
   caption.textContent = title;
   figure.append(caption);
@@ -309,8 +346,18 @@ function rates(store: Store, colours: string[]): Line[] {
     const colour = colours[flow];
     return [
       { label: `${name} goodput`, colour, ...goodput, values: rateOf(store, goodput.times, samples.goodput.values) },
-      { label: `${name} pacing`, colour, dash: [6, 4], width: 1, ...over(samples, "pacing", 1) },
+      { label: `${name} pacing`, colour, dash: [6, 4], width: 1, isCut: true, ...over(samples, "pacing", 1) },
     ];
+  });
+}
+
+/** The number of each phase; flows in one phase are drawn below each other. */
+function phases(store: Store, colours: string[]): Line[] {
+  const { flows } = store.about;
+  return flows.map(({ name }, flow) => {
+    const line = over(store.samples[flow], "phase", 1);
+    const shift = flows.length > 1 ? PHASE_SPREAD * (0.5 - flow / (flows.length - 1)) : 0;
+    return { label: name, colour: colours[flow], ...line, values: Array.from(line.values, (value) => (value ?? NaN) + shift) };
   });
 }
 
