@@ -24,10 +24,15 @@ export class Column<T extends Numbers> {
 
 /** Index of the first of `length` ascending values that is above `limit`. */
 export function firstAbove(values: Numbers, length: number, limit: number): number {
+  return firstWhere(length, (at) => values[at] > limit);
+}
+
+/** The first of `length` indices for which `holds`, as it does for all after it; `length` if there is none. */
+export function firstWhere(length: number, holds: (at: number) => boolean): number {
   let [low, high] = [0, length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    if (values[middle] > limit) high = middle;
+    if (holds(middle)) high = middle;
     else low = middle + 1;
   }
   return low;

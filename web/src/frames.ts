@@ -1,6 +1,6 @@
 // The frames of a radio network, in the order of their ends, and what they say about nodes.
-import { bytes, floats, integers } from "./columns";
-import type { Point } from "./layout";
+import { bytes, firstWhere, floats, integers } from "./columns";
+import { between, type Point } from "./shapes";
 
 /** Kinds of frames: `FRAME_KINDS` of the Rust code. */
 export const FrameKind = { Rts: 0, Cts: 1, Data: 2, Ack: 3, Broadcast: 4 } as const;
@@ -21,6 +21,8 @@ export interface RadioInfo {
 }
 
 const COLUMNS = 13;
+/** Frames of a node in which its index is looked for. */
+const MOST_LOOKED_AT = 200;
 
 export class Frames {
   readonly start = floats();
@@ -99,6 +101,16 @@ export class Frames {
     return at >= 0 ? this.own[node][at] : undefined;
   }
 
+  /** The index in the packet towards a receiver that the node sent last. */
+  lastMark(node: number, time: number): number | undefined {
+    const own = this.own[node];
+    for (let at = this.nextOf(node, time) - 1, left = MOST_LOOKED_AT; at >= 0 && left > 0; at--, left--) {
+      const mark = this.mark.values[own[at]];
+      if (mark !== NONE && !this.isReverse.values[own[at]]) return mark;
+    }
+    return undefined;
+  }
+
   /** Where a node is: on the straight line between the places of its previous and its next frame. */
   place(node: number, time: number): Point {
     const own = this.own[node];
@@ -109,9 +121,9 @@ export class Frames {
       return row === undefined ? undefined : { t: this.start.values[row], x: this.x.values[row], y: this.y.values[row] };
     };
     const [before, after] = [seen(next - 1) ?? { t: 0, x, y }, seen(next)];
-    if (!after) return before;
+    if (!after) return { x: before.x, y: before.y };
     const share = (time - before.t) / Math.max(1e-9, after.t - before.t);
-    return { x: before.x + (after.x - before.x) * share, y: before.y + (after.y - before.y) * share };
+    return between(before, after, share);
   }
 
   /** When a frame next begins or ends; with `back`, when one last did. */
@@ -164,12 +176,6 @@ export class Frames {
   /** Index among a node's frames of the first that begins after `time`. */
   private nextOf(node: number, time: number): number {
     const own = this.own[node];
-    let [low, high] = [0, own.length];
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (this.start.values[own[middle]] > time) high = middle;
-      else low = middle + 1;
-    }
-    return low;
+    return firstWhere(own.length, (at) => this.start.values[own[at]] > time);
   }
 }

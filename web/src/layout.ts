@@ -1,11 +1,7 @@
 // Where links and hosts are drawn: columns by the longest way to a link, a row per flow for what only one
 // flow uses.
+import type { Point } from "./shapes";
 import type { Description } from "./store";
-
-export interface Point {
-  x: number;
-  y: number;
-}
 
 export interface Segment {
   from: Point;

@@ -1,6 +1,7 @@
 // The network as a picture: packets move along links and wait in queues.
-import { layOut, type Layout, type Point, type Segment } from "./layout";
+import { layOut, type Layout, type Segment } from "./layout";
 import { drawRadio, radioInWords, RADIO_GLOW_S } from "./radio";
+import { between, circle, cross, type Point } from "./shapes";
 import { Fate, Kind, type LinkInfo, type Store } from "./store";
 import { theme } from "./theme";
 
@@ -66,8 +67,7 @@ export class NetworkView {
     if (shown) {
       context.strokeStyle = colour.ink;
       context.lineWidth = 2;
-      context.beginPath();
-      context.arc(shown.x, shown.y, 11, 0, 2 * Math.PI);
+      circle(context, shown, 11);
       context.stroke();
     }
   }
@@ -133,8 +133,7 @@ export class NetworkView {
       context.lineTo(joins.x, joins.y);
       context.stroke();
       context.fillStyle = colours[flow];
-      context.beginPath();
-      context.arc(at.x, at.y, 8, 0, 2 * Math.PI);
+      circle(context, at, 8);
       context.fill();
       context.fillStyle = colour.ink;
       context.textAlign = isSender ? "left" : "right";
@@ -211,14 +210,14 @@ export class NetworkView {
     store: Store,
     colours: string[],
     packet: number,
-    { x, y }: Point,
+    place: Point,
     isForward: boolean,
   ): void {
+    const { x, y } = place;
     const kind = store.kind.values[packet];
     context.fillStyle = colours[store.flow.values[packet]];
     if (!isForward) {
-      context.beginPath();
-      context.arc(x, y, 2.5, 0, 2 * Math.PI);
+      circle(context, place, 2.5);
       context.fill();
     } else {
       context.fillRect(x - 4, y - 4, 8, 8);
@@ -244,16 +243,11 @@ export class NetworkView {
       if (fate.values[row] < Fate.Dropped) continue;
       const age = (time - leave.values[row]) / span;
       const side = Math.sign(segment.to.x - segment.from.x) || 1;
-      const [x, y] = [segment.from.x + side * 10, segment.from.y + 14 + age * 40];
+      const place = { x: segment.from.x + side * 10, y: segment.from.y + 14 + age * 40 };
       context.globalAlpha = 1 - age;
-      context.beginPath();
-      context.moveTo(x - 4, y - 4);
-      context.lineTo(x + 4, y + 4);
-      context.moveTo(x + 4, y - 4);
-      context.lineTo(x - 4, y + 4);
-      context.stroke();
+      cross(context, place, 4);
       context.globalAlpha = 1;
-      this.drawn.push({ x, y, packet: packet.values[row], isDrop: true });
+      this.drawn.push({ ...place, packet: packet.values[row], isDrop: true });
     }
   }
 
@@ -298,10 +292,6 @@ function outline(context: CanvasRenderingContext2D, x: number, y: number, colour
   context.strokeStyle = colour;
   context.lineWidth = 1.5;
   context.strokeRect(x - 5, y - 5, 10, 10);
-}
-
-function between(from: Point, to: Point, share: number): Point {
-  return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share };
 }
 
 function round(value: number): string {

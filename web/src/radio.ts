@@ -1,6 +1,7 @@
 // A radio network as a picture: nodes at their places, frames in the air, packets that wait.
+import { firstWhere } from "./columns";
 import { FrameKind, NONE, type Frames, type RadioInfo } from "./frames";
-import type { Point } from "./layout";
+import { between, circle, cross, type Point } from "./shapes";
 import type { Store } from "./store";
 import { theme, type Theme } from "./theme";
 
@@ -88,12 +89,12 @@ function drawReach(
   context.fillStyle = context.strokeStyle = colour;
   context.lineWidth = 1;
   context.globalAlpha = 0.1;
-  circle(context, x, y, read_m * scale);
+  circle(context, { x, y }, read_m * scale);
   context.fill();
   context.globalAlpha = 0.6;
   context.stroke();
   context.setLineDash([3, 5]);
-  circle(context, x, y, sense_m * scale);
+  circle(context, { x, y }, sense_m * scale);
   context.stroke();
   context.setLineDash([]);
   context.globalAlpha = 1;
@@ -108,7 +109,7 @@ function drawNode(
   context.fillStyle = sends === undefined ? colour.paper : LOOKS[lookOf(frames, sends)][0];
   context.strokeStyle = colour.ink;
   context.lineWidth = role ? 3 : 1.5;
-  circle(context, x, y, RADIUS);
+  circle(context, { x, y }, RADIUS);
   context.fill();
   context.stroke();
   context.textAlign = "center";
@@ -118,7 +119,7 @@ function drawNode(
   const last = frames.lastOf(node, time);
   if (last === undefined) return;
   drawQueue(context, x, y, frames.waiting.values[last], colour);
-  const mark = lastMark(frames, node, time);
+  const mark = frames.lastMark(node, time);
   if (mark !== undefined) write(context, `DRAI ${mark}`, x, y + RADIUS + (role ? 29 : 15), colour);
 }
 
@@ -141,18 +142,6 @@ function roleOf({ about }: Store, node: number): string {
   return found.length > 2 ? `${found.length} ends of flows` : found.join("; ");
 }
 
-/** The index in the packet towards a receiver that the node sent last. */
-function lastMark(frames: Frames, node: number, time: number): number | undefined {
-  const last = frames.lastOf(node, time);
-  if (last === undefined) return undefined;
-  const own = frames.own[node];
-  for (let at = own.indexOf(last), left = MOST_LOOKED_AT; at >= 0 && left > 0; at--, left--) {
-    const mark = frames.mark.values[own[at]];
-    if (mark !== NONE && !frames.isReverse.values[own[at]]) return mark;
-  }
-  return undefined;
-}
-
 /** Draws a frame; returns where it can be clicked. */
 function drawFrame(
   context: CanvasRenderingContext2D, frames: Frames, row: number, nodes: Point[], time: number, colour: Theme,
@@ -164,7 +153,7 @@ function drawFrame(
   context.lineWidth = 3;
   if (frames.to.values[row] === NONE) {
     const radius = RADIUS + 6 + share * RADIUS * 2;
-    circle(context, from.x, from.y, radius);
+    circle(context, from, radius);
     context.stroke();
     write(context, `${name}, to all`, from.x, from.y + radius + 14, colour);
     return [{ x: from.x + radius, y: from.y, packet: row }];
@@ -172,13 +161,16 @@ function drawFrame(
   const to = nodes[frames.to.values[row]];
   const isLost = frames.readers.values[row] === 0;
   drawArrow(context, from, to, isLost);
-  const point = towards(from, to, share);
-  circle(context, point.x, point.y, 5);
+  const point = between(from, to, share);
+  circle(context, point, 5);
   context.fill();
-  if (isLost) drawCross(context, towards(from, to, 0.8), colour);
-  const middle = towards(from, to, 0.5);
+  if (isLost) {
+    context.strokeStyle = colour.warn;
+    cross(context, between(from, to, 0.8), 6);
+  }
+  const middle = between(from, to, 0.5);
   write(context, LABELS[lookOf(frames, row)], middle.x, middle.y - 8, colour);
-  return [0.2, 0.35, 0.5, 0.65, 0.8].map((part) => ({ ...towards(from, to, part), packet: row }));
+  return [0.2, 0.35, 0.5, 0.65, 0.8].map((part) => ({ ...between(from, to, part), packet: row }));
 }
 
 /** Share of a frame that was sent by `time`. */
@@ -202,25 +194,16 @@ function drawArrow(context: CanvasRenderingContext2D, from: Point, to: Point, is
   context.fill();
 }
 
-function drawCross(context: CanvasRenderingContext2D, { x, y }: Point, colour: Theme): void {
-  context.strokeStyle = colour.warn;
-  context.lineWidth = 3;
-  context.beginPath();
-  context.moveTo(x - 6, y - 6);
-  context.lineTo(x + 6, y + 6);
-  context.moveTo(x + 6, y - 6);
-  context.lineTo(x - 6, y + 6);
-  context.stroke();
-}
-
 /** Packets that went no further, at the nodes that dropped them. */
 function drawDrops(
   context: CanvasRenderingContext2D, store: Store, nodes: Point[], time: number, glow: number, colour: Theme,
 ): void {
   const span = Math.max(glow, DROP_S);
-  for (const { t_s, kind, detail } of store.events) {
-    if (t_s > time) break;
-    if (kind !== "dropped" || t_s <= time - span) continue;
+  const { events } = store;
+  const first = firstWhere(events.length, (at) => events[at].t_s > time - span);
+  for (let at = first; at < events.length && events[at].t_s <= time; at++) {
+    const { kind, detail } = events[at];
+    if (kind !== "dropped") continue;
     const node = Number(/ at node (\d+)$/.exec(detail)?.[1] ?? NaN);
     const place = nodes[node];
     if (!place) continue;
@@ -239,10 +222,10 @@ function drawFollowed(
   const from = nodes[frames.node.values[last]];
   const to = nodes[frames.to.values[last]];
   const isRead = to && frames.readers.values[last] > 0;
-  const place = isRead ? towards(from, to, progress(frames, last, Math.max(time, frames.start.values[last]))) : from;
+  const place = isRead ? between(from, to, progress(frames, last, Math.max(time, frames.start.values[last]))) : from;
   context.strokeStyle = colour.ink;
   context.lineWidth = 2;
-  circle(context, place.x, place.y, RADIUS + 5);
+  circle(context, place, RADIUS + 5);
   context.stroke();
 }
 
@@ -267,21 +250,10 @@ function write(context: CanvasRenderingContext2D, words: string, x: number, y: n
   context.fillText(words, x, y);
 }
 
-function circle(context: CanvasRenderingContext2D, x: number, y: number, radius: number): void {
-  context.beginPath();
-  context.arc(x, y, radius, 0, 2 * Math.PI);
-}
-
-function towards(from: Point, to: Point, share: number): Point {
-  return { x: from.x + (to.x - from.x) * share, y: from.y + (to.y - from.y) * share };
-}
-
 /** Next to an arrow. */
 const LABELS: Record<Look, string> = {
   rts: "RTS", cts: "CTS", data: "data", answer: "data, back", ack: "ACK", routing: "routing",
 };
-/** Frames of a node in which its index is looked for. */
-const MOST_LOOKED_AT = 200;
 /** How long a dropped packet is seen at least, in seconds of the run. */
 const DROP_S = 0.002;
 

@@ -5,10 +5,12 @@
 //! link, the next delivery, and how often a link is touched changes nothing that comes out of it.
 
 mod any_queue;
+mod departure;
 
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
 use self::any_queue::AnyQueue;
+use self::departure::Departure;
 use crate::config::LinkConfig;
 use crate::disciplines::QueueConfig;
 use crate::droplog::{DropLog, DropRecord};
@@ -20,7 +22,6 @@ use crate::parcel::Parcel;
 use crate::queue::{Backlog, Dropped, Queue};
 use crate::schedule::Schedule;
 use crate::server::Server;
-use crate::service::Service;
 use crate::stats::{DropCause, Stats, Tally};
 use crate::wire::{InFlight, Wire};
 
@@ -86,17 +87,6 @@ pub struct Link<P> {
 /// The two ways through a link: that of a link that is [`Link::plain`], and that of all others.
 const PLAIN: bool = true;
 const ANY: bool = false;
-
-/// When a parcel in service is on the wire.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Departure {
-    /// Bit by bit; it has left when its service ends.
-    Gradual,
-    /// Whole, at the end of its service: a token bucket holds it until there are tokens for it.
-    AtEnd,
-    /// Whole, at the start: CAKE's shaper lets it go and waits for as long as the rate takes for it.
-    AtStart,
-}
 
 /// A parcel at the far end of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -369,15 +359,16 @@ impl<P: Parcel + Clone> Link<P> {
     /// The bytes of the parcel in service that are still to be sent at `now`: all of them if it is held,
     /// or if an endless blackout cuts it short.
     fn unsent(&self, now: Instant) -> Bytes {
-        let holds = self.departure == Departure::AtEnd;
-        if self.busy_until == Instant::MAX || (holds && self.busy_until > now) {
-            return self.serving + self.overhead;
+        let whole = self.serving + self.overhead;
+        match self.busy_until {
+            Instant::MAX => whole,
+            end if end <= now => Bytes::ZERO,
+            _ if self.departure == Departure::AtEnd => whole,
+            end => {
+                let until = self.capacity(now, end).unwrap_or_default();
+                (until + self.server.last_part()).min(whole)
+            }
         }
-        if self.busy_until <= now {
-            return Bytes::ZERO;
-        }
-        let until = self.capacity(now, self.busy_until).unwrap_or_default();
-        (until + self.server.last_part()).min(self.serving + self.overhead)
     }
 
     /// Takes a parcel in where the link is not [`Self::plain`].
@@ -572,16 +563,6 @@ impl<P: Parcel + Clone> Link<P> {
             len: parcel.len(),
             stamp: parcel.stamp(),
         });
-    }
-}
-
-impl Departure {
-    fn new(config: &LinkConfig) -> Self {
-        match (&config.service, &config.queue) {
-            (Service::Shaper { .. }, _) => Self::AtEnd,
-            (_, QueueConfig::Cake(cake)) if cake.shapes => Self::AtStart,
-            _ => Self::Gradual,
-        }
     }
 }
 

@@ -28,8 +28,10 @@ pub(super) struct AckPolicy {
     last_arrival: Instant,
     compression: Compression,
     thresholds: Thresholds,
-    /// The handshake's round trip.
-    rtt: Option<Duration>,
+    /// The handshake's round trip; before, the longest duration.
+    rtt: Duration,
+    /// Linux: the longest delay, a round trip in milliseconds.
+    longest: Duration,
 }
 
 /// What an arrival did to the stream.
@@ -96,7 +98,8 @@ impl AckPolicy {
             last_arrival: Instant::ZERO,
             compression: Compression::default(),
             thresholds: Thresholds::default(),
-            rtt: None,
+            rtt: Duration::MAX,
+            longest: MAX_DELAY,
         }
     }
 
@@ -105,7 +108,8 @@ impl AckPolicy {
     }
 
     pub(super) fn on_handshake_rtt(&mut self, rtt: Duration) {
-        self.rtt = Some(rtt);
+        self.rtt = rtt;
+        self.longest = Duration::from_millis(rtt.as_micros().div_ceil(1_000));
     }
 
     /// Data arrived.
@@ -153,10 +157,7 @@ impl AckPolicy {
         if self.deadline.is_some() {
             return;
         }
-        let rtt = self
-            .rtt
-            .map_or(MAX_DELAY, |rtt| Duration::from_millis(rtt.as_micros().div_ceil(1_000)));
-        let delay = self.delay.unwrap_or(DELAY).min(rtt).max(DELAY);
+        let delay = self.delay.unwrap_or(DELAY).min(self.longest).max(DELAY);
         let delay = delay.min(self.host_profile.longest_ack_delay());
         self.deadline = Some(match self.host_profile {
             HostProfile::Kernel => on_tick(now, in_whole_ticks(delay)),
@@ -209,7 +210,7 @@ impl AckPolicy {
             self.due = true;
         } else {
             compression.held += 1;
-            let delay = self.rtt.map_or(COMPRESSION_DELAY, |rtt| COMPRESSION_DELAY.min(rtt / 20));
+            let delay = COMPRESSION_DELAY.min(self.rtt / 20);
             let fires = self.timer.filter(|at| *at > now);
             let at = Instant::earlier(fires, Some(now + delay + COMPRESSION_SLACK));
             compression.deadline = compression.deadline.or(at);

@@ -26,6 +26,9 @@ impl Receiver {
     /// Linux's `tcp_grow_window`: twice what arrives, out of order too unless duplicates must look
     /// alike, as far as `held` segments leave space. Returns whether there was any.
     pub(super) fn grow_window(&mut self, len: u32, held: u64) -> bool {
+        if self.window_limit >= self.buffer {
+            return false;
+        }
         let space = self.buffer.saturating_sub(self.window_limit + held * self.segment_window());
         self.window_limit += (2 * u64::from(len)).min(space);
         space > 0
@@ -38,16 +41,16 @@ impl Receiver {
         if self.is_measured { (memory * ((self.mss << 8) / memory)) >> 8 } else { memory / 2 }
     }
 
-    /// The window beside what is in the kernel's memory (`__tcp_select_window`).
-    pub(super) fn free_window(&self) -> u64 {
-        self.window_limit.min(self.free_space())
-    }
-
     /// What unread data leaves of the buffer, and segments behind a hole, and those of a filled one, which is
     /// acknowledged before the application reads them (`tcp_space`).
     pub(super) fn free_space(&self) -> u64 {
-        let held = (self.unread + self.reassembly.ahead()).div_ceil(self.mss);
-        let space = self.buffer.saturating_sub(held * self.segment_window());
-        space.min((self.read + self.buffer).saturating_sub(self.rcv_nxt()))
+        let unread = (self.read + self.buffer).saturating_sub(self.rcv_nxt());
+        let held = self.unread + self.reassembly.ahead();
+        if held == 0 {
+            // Nearly always: nothing is to be divided.
+            return unread.min(self.buffer);
+        }
+        let taken = held.div_ceil(self.mss) * self.segment_window();
+        self.buffer.saturating_sub(taken).min(unread)
     }
 }

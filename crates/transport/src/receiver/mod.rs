@@ -170,7 +170,8 @@ impl Receiver {
                 selective: self.selective,
                 released,
                 growing: news && self.grow_window(len, held),
-                hampered: self.unread > 0 && self.free_window() < self.offered,
+                hampered: self.unread > 0
+                    && self.window_limit.min(self.free_space()) < self.offered,
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
@@ -220,15 +221,17 @@ impl Receiver {
 
     /// A segment opens another gap: what was held back of the last ones leaves first.
     fn release_held(&mut self, offset: u64, len: u32) -> bool {
+        if offset <= self.rcv_nxt() {
+            return false;
+        }
         let arrived = offset..offset.saturating_add(u64::from(len));
-        let releases = offset > self.rcv_nxt()
-            && self.flush.is_none()
-            && self.policy.must_release(|| self.reassembly.rank(&arrived));
-        if releases {
+        let is_owed =
+            self.flush.is_none() && self.policy.must_release(|| self.reassembly.rank(&arrived));
+        if is_owed {
             self.flush = Some(self.flush_with(self.echo.is_on()));
             self.on_ack_sent();
         }
-        releases
+        is_owed
     }
 
     fn flush_with(&self, echo: bool) -> Flush {
@@ -336,13 +339,13 @@ impl Receiver {
 
     /// The window to offer where the segment cannot carry more than `most`.
     pub(crate) fn offer_at_most(&mut self, most: u64) -> u64 {
-        let is_linux = self.policy.is_linux();
-        let most = if is_linux { most.min(self.free_window()) } else { most };
+        let free = self.policy.is_linux().then(|| self.free_space());
+        let most = free.map_or(most, |space| most.min(self.window_limit.min(space)));
         let edge = self.edge().min(self.rcv_nxt().saturating_add(most));
-        let is_worth_it = match is_linux {
+        let is_worth_it = match free {
             // With window scaling any advance, but none where little is free.
-            true => edge > self.offered_edge && self.free_space() >= self.mss.max(self.buffer / 16),
-            false => edge >= self.offered_edge + self.mss.min(self.buffer / 2),
+            Some(space) => edge > self.offered_edge && space >= self.mss.max(self.buffer / 16),
+            None => edge >= self.offered_edge + self.mss.min(self.buffer / 2),
         };
         if is_worth_it || self.offered_edge == 0 {
             self.offered_edge = edge;

@@ -82,17 +82,21 @@ fn a_pause_is_made_up_for_as_far_as_configured() {
             mss: 1_500,
             ..with_stack("rack/none(100)")
         };
-        let mut pair = Pair::connected(&config);
-        pair.write(Client, 50 * 1_500);
-        pair.drive();
-        pair.drive_for(Duration::from_millis(100));
-        pair.log.clear();
-        pair.write(Client, 50 * 1_500);
-        pair.drive();
-        let sent = departures(&pair);
-        let at_once = sent.iter().filter(|at| **at == sent[0]).count();
+        let at_once = sent_at_once(&mut Pair::connected(&config));
         assert!((expected..=expected + 1).contains(&at_once), "{millis}: {at_once} at once");
     }
+}
+
+/// How many of 50 segments leave at once after a pause of 100 ms.
+fn sent_at_once(pair: &mut Pair) -> usize {
+    pair.write(Client, 50 * 1_500);
+    pair.drive();
+    pair.drive_for(Duration::from_millis(100));
+    pair.log.clear();
+    pair.write(Client, 50 * 1_500);
+    pair.drive();
+    let sent = departures(pair);
+    sent.iter().filter(|at| **at == sent[0]).count()
 }
 
 /// What was lost may have been a burst too large for a queue: the sender makes up for less from then on.
@@ -110,14 +114,7 @@ fn after_a_loss_less_of_a_pause_is_made_up_for() {
         if loses {
             pair.lose_nth(5, |passing| passing.from == Client);
         }
-        pair.write(Client, 50 * 1_500);
-        pair.drive();
-        pair.drive_for(Duration::from_millis(100));
-        pair.log.clear();
-        pair.write(Client, 50 * 1_500);
-        pair.drive();
-        let sent = departures(&pair);
-        let at_once = sent.iter().filter(|at| **at == sent[0]).count();
+        let at_once = sent_at_once(&mut pair);
         assert!(
             (expected..=expected + 1).contains(&at_once),
             "{loses}, {after_loss} ms: {at_once}"
