@@ -1,6 +1,7 @@
 // The charts and the time–sequence diagram of what is shown, in one range of time.
-import { binsOfCharts, chartMakers, type Chart, type Shared } from "./charts";
+import { binsOfCharts, chartMakers, type Chart } from "./charts";
 import { element } from "./dom";
+import type { Shared } from "./gestures";
 import { SequenceView } from "./sequence";
 import type { Store } from "./store";
 import { inTasks } from "./tasks";

@@ -1,20 +1,9 @@
 // Charts over time, with one cursor and one zoom.
 import uPlot from "uplot";
-import type { FlowSamples, QueueSamples, Store } from "./store";
+import { bindGestures, SYNC, type Shared } from "./gestures";
+import type { FlowInfo, FlowSamples, QueueSamples, Store } from "./store";
 import { PALETTE, theme } from "./theme";
 import { isBinned } from "./thin";
-
-/** What all charts share. */
-export interface Shared {
-  /** The time shown, marked in every chart. */
-  time: () => number;
-  /** Times of losses, in ascending order. */
-  losses: () => number[];
-  /** A reader clicked at a time. */
-  seek: (time: number) => void;
-  /** A reader zoomed; `undefined` shows everything. */
-  zoom: (range: [number, number] | undefined) => void;
-}
 
 /** A line of a chart: its values at the times of flow or link `index`. */
 interface Line {
@@ -43,8 +32,9 @@ const MOST_SENDERS = 4;
 const MOST_OF_GOODPUT = 3;
 /** Of the height of a phase, what its lines take. */
 const PHASE_SPREAD = 0.5;
+/** Of the first three links, the next three, and so on. */
+const LINK_DASHES = [undefined, [6, 4], [1, 3]];
 const HEIGHT = 205;
-const SYNC = "laboratory";
 
 /** Half the bins that a server answers at most. */
 const MOST_BINS = 2_000;
@@ -185,13 +175,20 @@ export function baseOptions(width: number, unit: string, shared: Shared): uPlot.
     },
     hooks: {
       setSelect: [(plot) => selectRange(plot, shared)],
+      setScale: [noteRange],
       draw: [
         (plot) => drawLosses(plot, shared.losses(), colour.warn),
         (plot) => drawTime(plot, shared.time(), colour.ink),
       ],
-      ready: [(plot) => bindPointer(plot, shared)],
+      ready: [(plot) => bindGestures(plot, plot.root.parentElement!, shared)],
     },
   };
+}
+
+/** The times that a chart shows, for tests. */
+function noteRange({ root, scales }: uPlot, key: string): void {
+  const { min, max } = scales.x;
+  if (key === "x" && root.parentElement) Object.assign(root.parentElement.dataset, { from: min, to: max });
 }
 
 /** A legend has the pattern of the line. */
@@ -242,31 +239,6 @@ function drawTime(plot: uPlot, time: number, ink: string): void {
   ctx.restore();
 }
 
-/** A click goes to a time, the wheel zooms around the pointer, shift and wheel move. */
-function bindPointer(plot: uPlot, shared: Shared): void {
-  let pressed = 0;
-  plot.over.addEventListener("pointerdown", (event) => (pressed = event.clientX));
-  plot.over.addEventListener("click", (event) => {
-    if (Math.abs(event.clientX - pressed) < 4) shared.seek(plot.posToVal(event.offsetX, "x"));
-  });
-  plot.over.addEventListener(
-    "wheel",
-    (event) => {
-      const { min, max } = plot.scales.x;
-      if (min == null || max == null) return;
-      event.preventDefault();
-      if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-        const by = ((event.deltaX || event.deltaY) / plot.over.clientWidth) * (max - min);
-        return shared.zoom([min + by, max + by]);
-      }
-      const factor = Math.exp(event.deltaY * 0.002);
-      const centre = plot.posToVal(event.offsetX, "x");
-      shared.zoom([centre - (centre - min) * factor, centre + (max - centre) * factor]);
-    },
-    { passive: false },
-  );
-}
-
 /** Lines of different times on one axis; with `limits`, after them the lowest and highest values of each. */
 function aligned(lines: Line[], limits = false): uPlot.AlignedData {
   if (lines.length === 0) return [[0], []];
@@ -293,8 +265,15 @@ function highest([, ...lines]: uPlot.AlignedData): number {
   }, 0);
 }
 
+/** Datagrams have no window and no acknowledgements. */
+function hasWindow({ stack }: FlowInfo): boolean {
+  return stack !== "udp";
+}
+
 function windows(store: Store, colours: string[]): Line[] {
-  return store.about.flows.flatMap(({ name }, flow) => {
+  return store.about.flows.flatMap((info, flow) => {
+    if (!hasWindow(info)) return [];
+    const { name } = info;
     const samples = store.samples[flow];
     const { fine = samples } = samples;
     const colour = colours[flow];
@@ -307,7 +286,9 @@ function windows(store: Store, colours: string[]): Line[] {
 }
 
 function roundTrips(store: Store, colours: string[]): Line[] {
-  return store.about.flows.flatMap(({ name }, flow) => {
+  return store.about.flows.flatMap((info, flow) => {
+    if (!hasWindow(info)) return [];
+    const { name } = info;
     const samples = store.samples[flow];
     const colour = colours[flow];
     return [
@@ -322,7 +303,8 @@ function queues(store: Store): Line[] {
   const { ink, soft, warn } = theme();
   return shown.map((index, at) => {
     const colour = [ink, soft, warn][at % 3];
-    return { label: store.about.links[index].name, colour, ...over(store.queues[index], "bytes", 1e-3) };
+    const dash = LINK_DASHES[Math.floor(at / 3) % LINK_DASHES.length];
+    return { label: store.about.links[index].name, colour, dash, ...over(store.queues[index], "bytes", 1e-3) };
   });
 }
 
@@ -354,10 +336,11 @@ function rates(store: Store, colours: string[]): Line[] {
 /** The number of each phase; flows in one phase are drawn below each other. */
 function phases(store: Store, colours: string[]): Line[] {
   const { flows } = store.about;
-  return flows.map(({ name }, flow) => {
+  return flows.flatMap((info, flow) => {
+    if (!hasWindow(info)) return [];
     const line = over(store.samples[flow], "phase", 1);
     const shift = flows.length > 1 ? PHASE_SPREAD * (0.5 - flow / (flows.length - 1)) : 0;
-    return { label: name, colour: colours[flow], ...line, values: Array.from(line.values, (value) => (value ?? NaN) + shift) };
+    return { label: info.name, colour: colours[flow], ...line, values: Array.from(line.values, (value) => (value ?? NaN) + shift) };
   });
 }
 

@@ -3,7 +3,10 @@ import { YOU } from "./byhand";
 import { catalogue } from "./catalogue";
 import { EXAMPLES } from "./examples";
 import { element } from "./dom";
-import { defaults, isByHand, MAX_STACKS, type Dial, type Settings } from "./settings";
+import {
+  CROSS_TRAFFICS, defaults, FILE_DIALS, isByHand, isRadio, LOSS_MODELS, MAX_HOPS, MAX_STACKS, TOPOLOGIES,
+  type Dial, type Settings,
+} from "./settings";
 import { stackColours } from "./theme";
 
 interface DialSpec {
@@ -15,14 +18,47 @@ interface DialSpec {
   /** Values grow by factors: a step of the slider is about a tenth of the value, so that two digits show it. */
   isLogarithmic: boolean;
   step: number;
+  /** Whether it has an effect. */
+  isShown: (settings: Settings) => boolean;
 }
 
+const isWired = (settings: Settings) => !isRadio(settings);
+const isOwn = ({ text }: Settings) => text === undefined;
+
 const DIALS: DialSpec[] = [
-  { key: "rate_mbps", label: "Rate", unit: "Mbit/s", min: 0.5, max: 200, isLogarithmic: true, step: 0 },
-  { key: "rtt_ms", label: "Round-trip time", unit: "ms", min: 1, max: 500, isLogarithmic: true, step: 0 },
-  { key: "queue_bdp", label: "Queue", unit: "BDP", min: 0.1, max: 10, isLogarithmic: true, step: 0 },
-  { key: "loss_percent", label: "Random loss", unit: "%", min: 0, max: 10, isLogarithmic: false, step: 0.1 },
+  { key: "rate_mbps", label: "Rate", unit: "Mbit/s", min: 0.5, max: 200, isLogarithmic: true, step: 0, isShown: isWired },
+  { key: "rtt_ms", label: "Round-trip time", unit: "ms", min: 1, max: 500, isLogarithmic: true, step: 0, isShown: isWired },
+  { key: "queue_bdp", label: "Queue", unit: "BDP", min: 0.1, max: 10, isLogarithmic: true, step: 0, isShown: isWired },
+  { key: "loss_percent", label: "Loss", unit: "%", min: 0, max: 10, isLogarithmic: false, step: 0.1, isShown: () => true },
+  {
+    key: "loss_burst", label: "Lost in a row", unit: "packets", min: 1, max: 50, isLogarithmic: true, step: 0,
+    isShown: (settings) => isOwn(settings) && isWired(settings) && settings.loss_model === "bursts",
+  },
+  {
+    key: "cross_percent", label: "Cross traffic", unit: "% of the rate", min: 1, max: 90, isLogarithmic: false, step: 1,
+    isShown: (settings) => isOwn(settings) && settings.cross_traffic !== "none",
+  },
 ];
+
+/** A list to choose from: what a scenario calls each entry, and what a reader calls it. */
+const CHOICES = {
+  topology: {
+    names: TOPOLOGIES,
+    labels: ["one bottleneck", "parking lot", "chain of bottlenecks", "radio chain"],
+    isShown: isOwn,
+  },
+  loss_model: {
+    names: LOSS_MODELS,
+    labels: ["single packets", "in bursts (Gilbert–Elliott)", "damaged packets"],
+    isShown: (settings: Settings) => isOwn(settings) && isWired(settings),
+  },
+  cross_traffic: {
+    names: CROSS_TRAFFICS,
+    labels: ["none", "constant rate (UDP)", "on and off (UDP)", "requests at random times (CUBIC)"],
+    isShown: isOwn,
+  },
+};
+const CHOICE_KEYS = Object.keys(CHOICES) as (keyof typeof CHOICES)[];
 
 const STEPS = 60;
 
@@ -65,7 +101,16 @@ export class Controls {
     const isFile = settings.text !== undefined;
     const example = EXAMPLES.find(({ text }) => text === settings.text);
     element<HTMLSelectElement>("example").value = isFile ? (example?.name ?? "file") : isByHand(settings) ? YOU : "";
-    for (const id of ["stacks", "rest"]) element(id).toggleAttribute("hidden", isFile && id === "stacks");
+    element("stacks").hidden = isFile;
+    for (const key of CHOICE_KEYS) {
+      const list = element<HTMLSelectElement>(key);
+      list.value = settings[key];
+      list.parentElement!.hidden = !CHOICES[key].isShown(settings);
+    }
+    const hops = element<HTMLInputElement>("hops");
+    hops.value = String(settings.hops);
+    hops.parentElement!.hidden = isFile || settings.topology === "dumbbell";
+    for (const id of ["discipline", "ecn"]) element(id).parentElement!.hidden = isRadio(settings);
     for (const id of ["discipline", "duration", "ecn"]) element<HTMLInputElement>(id).disabled = isFile;
     element<HTMLSelectElement>("discipline").value = settings.discipline;
     element<HTMLInputElement>("duration").value = String(settings.duration_s);
@@ -79,11 +124,14 @@ export class Controls {
     const { input, output } = this.dials.get(dial.key)!;
     const value = this.settings[dial.key];
     input.value = String(toSlider(dial, value));
-    const isFile = this.settings.text !== undefined && !this.settings.changed.includes(dial.key);
+    const { text: file, changed } = this.settings;
+    const isFile = file !== undefined && !changed.some((key) => key === dial.key);
     const text = isFile ? "as in the file" : `${value} ${dial.unit}`;
     output.textContent = text;
     input.setAttribute("aria-valuetext", text);
-    output.parentElement?.classList.toggle("unchanged", isFile);
+    const label = output.parentElement!;
+    label.classList.toggle("unchanged", isFile);
+    label.hidden = !dial.isShown(this.settings);
   }
 
   private showStacks(): void {
@@ -142,7 +190,11 @@ export class Controls {
       disciplines.append(option);
     }
     const examples = element<HTMLSelectElement>("example");
-    examples.append(new Option("Own: one bottleneck", ""));
+    for (const key of CHOICE_KEYS) {
+      const { names, labels } = CHOICES[key];
+      element(key).append(...names.map((name, at) => new Option(labels[at], name)));
+    }
+    examples.append(new Option("Own: a network of your choice", ""));
     examples.append(new Option("You are the controller: your window against CUBIC's", YOU));
     for (const { name, description } of EXAMPLES) examples.append(new Option(`${name}: ${description}`, name));
     const file = new Option("From a file", "file");
@@ -164,13 +216,19 @@ export class Controls {
     input.step = String(dial.isLogarithmic ? 1 : dial.step);
     input.addEventListener("input", () => {
       this.settings[dial.key] = fromSlider(dial, Number(input.value));
-      if (!this.settings.changed.includes(dial.key)) this.settings.changed.push(dial.key);
+      this.noteChange(dial.key);
       this.showDial(dial);
       this.changed();
     });
     label.append(`${dial.label} `, output, input);
     element("dials").append(label);
     this.dials.set(dial.key, { input, output });
+  }
+
+  /** Of a scenario file only what is changed counts. */
+  private noteChange(key: Dial): void {
+    const inFile = FILE_DIALS.find((dial) => dial === key);
+    if (inFile && !this.settings.changed.includes(inFile)) this.settings.changed.push(inFile);
   }
 
   private bind(): void {
@@ -186,6 +244,13 @@ export class Controls {
     on("duration", ({ value }) => {
       const duration = Number(value);
       if (duration >= 1 && duration <= 600) this.settings.duration_s = duration;
+    });
+    for (const key of CHOICE_KEYS) {
+      on(key, ({ value }) => Object.assign(this.settings, { [key]: value }));
+    }
+    on("hops", ({ value }) => {
+      const hops = Number(value);
+      if (Number.isInteger(hops) && hops >= 1 && hops <= MAX_HOPS) this.settings.hops = hops;
     });
     on("seed", ({ value }) => {
       if (/^\d{1,20}$/.test(value)) this.settings.seed = BigInt.asUintN(64, BigInt(value));

@@ -1,5 +1,5 @@
 // The time–sequence diagram of many packets: what each column of pixels covers.
-import { Fate, Kind, type Store } from "./store";
+import { isLost, Kind, type Store } from "./store";
 
 /** The lowest and the highest offset in each column of pixels; where there is none, low is above high. */
 export interface Span {
@@ -27,7 +27,7 @@ export function envelope(store: Store, flow: number, from: number, to: number, c
     const time = isAck ? ended.values[packet] : sent.values[packet];
     const at = Math.floor((time - from) * perSecond);
     if (!(at >= 0 && at < columns) || kind.values[packet] === Kind.Handshake) return;
-    const [start, isDropped] = [offset.values[packet], fate.values[packet] >= Fate.Dropped];
+    const [start, isDropped] = [offset.values[packet], isLost(fate.values[packet])];
     if (isAck) return isDropped ? undefined : widen(found.acked, at, start, start);
     const isAgain = kind.values[packet] >= Kind.Fast && kind.values[packet] <= Kind.Route;
     widen(isAgain ? found.again : found.sent, at, start, start + payload.values[packet]);

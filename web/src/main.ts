@@ -17,8 +17,9 @@ import { inWords, NetworkView } from "./network";
 import { explain } from "./packet";
 import { Player, SPEEDS } from "./player";
 import { ENDED, Run } from "./run";
-import { command, defaults, fromFragment, isByHand, overrides, scenarioText, toFragment, type Settings } from "./settings";
-import { Store } from "./store";
+import { command, scenarioText } from "./scenario";
+import { defaults, fromFragment, isByHand, overrides, toFragment, type Settings } from "./settings";
+import { Fate, Store } from "./store";
 import type { NamedFile } from "./tables";
 import { chooseScheme, isDark, stackColours } from "./theme";
 
@@ -54,6 +55,7 @@ class Page {
     this.hand = new HandPanel((segments) => this.setWindow(segments), () => this.startByHand());
     const shared = {
       time: () => this.player.time,
+      duration: () => this.store?.about.duration_s ?? 1,
       losses: () => this.store?.losses ?? [],
       seek: (at: number) => this.player.seek(at),
       zoom: (range: [number, number] | undefined) => this.zoom(range),
@@ -294,7 +296,7 @@ class Page {
       `trace hash ${run.traceHash}`,
       `seed ${this.controls.settings.seed}`,
       ...(store.frames ? [`${store.frames.length} frames`, `${store.frames.lost} not read`] : [`${store.sent.length} packets`]),
-      `${store.losses.length} dropped`,
+      `${store.losses.length} dropped${store.fate.values.includes(Fate.Damaged) ? " or damaged" : ""}`,
       `${store.marks.length} marked`,
       `${store.timeouts.length} timeouts`,
     ];

@@ -17,8 +17,8 @@ export interface Shown {
   isPlaying: boolean;
 }
 
-/** Packets of a queue that are drawn one by one. */
-const MOST_IN_QUEUE = 60;
+/** Rows of packets of a queue; of a longer one each square is several packets. */
+const MOST_ROWS = 5;
 /** How long a dropped packet is seen, in seconds of the viewer. */
 const FALL_S = 0.5;
 /** Packets on one link that are drawn. */
@@ -112,15 +112,19 @@ export class NetworkView {
     if (!isForward || !isShared) return;
     context.fillStyle = colour.soft;
     context.textAlign = "center";
-    const facts = [info.rate_mbps && `${round(info.rate_mbps)} Mbit/s`, `${round(info.delay_ms)} ms`];
-    const label = [info.name, ...facts.filter(Boolean)].join(" · ");
-    context.fillText(label, (from.x + to.x) / 2, from.y - 62, Math.max(60, to.x - from.x));
+    const middle = (from.x + to.x) / 2;
+    const space = to.x - from.x - GAP_BETWEEN;
+    const named = [info.name, info.rate_mbps && `${round(info.rate_mbps)} Mbit/s`].filter(Boolean).join(" · ");
+    const label = fitting(context, [`${named} · ${round(info.delay_ms)} ms`, named, info.name], space);
+    context.fillText(label, middle, from.y - 62);
     const at = store.queues[link].t.firstAbove(time) - 1;
     if (at < 0) return;
     const { packets, bytes, delay } = store.queues[link];
-    const kilobytes = round(bytes.values[at] / 1000);
-    const waiting = `${packets.values[at]} packets, ${kilobytes} kB, ${round(delay.values[at])} ms`;
-    context.fillText(waiting, (from.x + to.x) / 2, from.y + GAP_BELOW, Math.max(60, to.x - from.x));
+    const waiting = `${packets.values[at]} packets`;
+    const kilobytes = `${waiting}, ${round(bytes.values[at] / 1000)} kB`;
+    const all = `${kilobytes}, ${round(delay.values[at])} ms`;
+    const queue = fitting(context, [all, kilobytes, waiting, String(packets.values[at])], space);
+    context.fillText(queue, middle, from.y + GAP_BELOW);
   }
 
   private drawHosts(context: CanvasRenderingContext2D, store: Store, colours: string[]): void {
@@ -188,15 +192,16 @@ export class NetworkView {
     capacity: number,
   ): void {
     const side = Math.sign(to.x - from.x) || 1;
-    const perPacket = Math.min(1, MOST_IN_QUEUE / Math.max(1, waiting.length, capacity));
-    if (capacity > 0 && isForward) drawFrame(context, from, side, Math.ceil(capacity * perPacket));
+    const columns = columnsOf(Math.abs(to.x - from.x));
+    const perPacket = Math.min(1, (columns * MOST_ROWS) / Math.max(1, waiting.length, capacity));
+    if (capacity > 0 && isForward) drawFrame(context, from, side, Math.ceil(capacity * perPacket), columns);
     let last = -1;
     waiting.forEach((row, index) => {
       const slot = Math.floor(index * perPacket);
       if (slot === last) return;
       last = slot;
-      const x = from.x + side * (18 + (slot % COLUMNS) * 7);
-      const step = Math.floor(slot / COLUMNS) * 8;
+      const x = from.x + side * (18 + (slot % columns) * 7);
+      const step = Math.floor(slot / columns) * 8;
       const y = isForward ? from.y - 12 - step : from.y + 10 + step;
       const packet = packets[row];
       context.fillStyle = colours[store.flow.values[packet]];
@@ -261,9 +266,12 @@ export class NetworkView {
   }
 }
 
-const GAP_BELOW = 62;
-/** Packets of a row of a queue. */
-const COLUMNS = 12;
+/** Below the names of hosts. */
+const GAP_BELOW = 86;
+/** Between the labels of two links. */
+const GAP_BETWEEN = 12;
+/** At most this many packets of a queue are in a row. */
+const MOST_COLUMNS = 12;
 /** Bytes of a full packet. */
 const FULL_PACKET = 1500;
 
@@ -278,10 +286,15 @@ function capacityOf({ limit_packets, limit_bytes }: LinkInfo): number {
   return limit_packets ?? (limit_bytes ?? 0) / FULL_PACKET;
 }
 
+/** Packets in a row of a queue, which must not cover the next router. */
+function columnsOf(length: number): number {
+  return Math.max(3, Math.min(MOST_COLUMNS, Math.floor((length - 32) / 7)));
+}
+
 /** The outline of a queue with `slots` places. */
-function drawFrame(context: CanvasRenderingContext2D, from: Point, side: number, slots: number): void {
-  const rows = Math.ceil(slots / COLUMNS);
-  const width = Math.min(slots, COLUMNS) * 7 + 2;
+function drawFrame(context: CanvasRenderingContext2D, from: Point, side: number, slots: number, columns: number): void {
+  const rows = Math.ceil(slots / columns);
+  const width = Math.min(slots, columns) * 7 + 2;
   const left = side > 0 ? from.x + 13 : from.x - 13 - width;
   context.strokeStyle = theme().soft;
   context.lineWidth = 1;
@@ -292,6 +305,11 @@ function outline(context: CanvasRenderingContext2D, x: number, y: number, colour
   context.strokeStyle = colour;
   context.lineWidth = 1.5;
   context.strokeRect(x - 5, y - 5, 10, 10);
+}
+
+/** The first of the texts that fits into the width; else the last one. */
+function fitting(context: CanvasRenderingContext2D, texts: string[], width: number): string {
+  return texts.find((text) => context.measureText(text).width <= width) ?? texts[texts.length - 1];
 }
 
 function round(value: number): string {

@@ -1,6 +1,6 @@
 // A packet in words: why it was sent, and what became of it.
 import { explainFrame } from "./radio";
-import { Fate, Kind, type Store } from "./store";
+import { Fate, isLost, Kind, type Store } from "./store";
 
 const REASONS: Record<number, string> = {
   [Kind.New]: "new data",
@@ -41,7 +41,7 @@ export function explain(store: Store, packet: number): string[] {
     ...ways(store, packet),
   ];
   if (fate.values[packet] === Fate.Lost) lines.push(`Declared lost at ${seconds(store.ended.values[packet])}.`);
-  if (fate.values[packet] >= Fate.Dropped) lines.push(...repair(store, packet));
+  if (isLost(fate.values[packet])) lines.push(...repair(store, packet));
   return lines;
 }
 
@@ -81,7 +81,7 @@ function ways(store: Store, packet: number): string[] {
     }
     const waited = ((start.values[row] - enter.values[row]) * 1e3).toFixed(3);
     const marked = code === Fate.Marked ? " It was marked there: the queue signals congestion (ECN)." : "";
-    const damaged = code === Fate.Damaged ? " It was damaged there." : "";
+    const damaged = code === Fate.Damaged ? " It was damaged there: its receiver finds a wrong checksum and ignores it." : "";
     lines.push(
       `Link ${name}: entered at ${seconds(enter.values[row])}, waited ${waited} ms, ` +
         `left at ${seconds(leave.values[row])}.${marked}${damaged}`,

@@ -1,8 +1,9 @@
 // The time–sequence diagram of one flow: segments, acknowledgements, SACK blocks, retransmissions, drops.
 import uPlot from "uplot";
-import { addFigure, baseOptions, type Shared } from "./charts";
+import { addFigure, baseOptions } from "./charts";
 import { envelope, mostBetween, visit, type Envelope, type Span } from "./envelope";
-import { Fate, Kind, type Store } from "./store";
+import type { Shared } from "./gestures";
+import { isLost, Kind, type Store } from "./store";
 import { theme } from "./theme";
 
 export class SequenceView {
@@ -114,7 +115,7 @@ export class SequenceView {
       if (kind === Kind.Handshake) return;
       const [left, bottom] = [x(store.sent.values[packet]), y(offset)];
       const again = kind >= Kind.Fast && kind <= Kind.Route;
-      const dropped = store.fate.values[packet] >= Fate.Dropped;
+      const dropped = isLost(store.fate.values[packet]);
       // What falls on the same point is drawn once.
       if (!again && !dropped && Math.abs(left - lastX) < 1 && Math.abs(bottom - lastY) < 1) return;
       [lastX, lastY] = [left, bottom];
@@ -160,7 +161,7 @@ export class SequenceView {
   ): void {
     const { ended, fate, offset, sacks } = this.store;
     const arrived = ended.values[packet];
-    if (Number.isNaN(arrived) || fate.values[packet] >= Fate.Dropped) return;
+    if (Number.isNaN(arrived) || isLost(fate.values[packet])) return;
     const left = x(arrived);
     ctx.fillStyle = theme().soft;
     ctx.fillRect(left, y(offset.values[packet]), 3 * ratio, 1.5 * ratio);
@@ -213,7 +214,7 @@ function legend(colour: string): HTMLElement {
   list.className = "legend";
   const { ink, soft, warn } = theme();
   const entries = [
-    [colour, "segment"], [ink, "sent again"], [warn, "dropped"], [soft, "acknowledged"], ["#009e73", "SACK"],
+    [colour, "segment"], [ink, "sent again"], [warn, "dropped or damaged"], [soft, "acknowledged"], ["#009e73", "SACK"],
   ];
   for (const [shade, label] of entries) {
     const mark = document.createElement("span");

@@ -11,6 +11,11 @@ export const Kind = {
 /** What a link did to a packet: `Fate` of the Rust code. From `Dropped` on it was dropped. `Lost`: a qlog says so. */
 export const Fate = { Delivered: 0, Marked: 1, Damaged: 2, Dropped: 10, Lost: 20 } as const;
 
+/** Whether its receiver does not get it: dropped, or damaged, which its checksum detects. */
+export function isLost(fate: number): boolean {
+  return fate >= Fate.Dropped || fate === Fate.Damaged;
+}
+
 export interface LinkInfo {
   name: string;
   is_monitored: boolean;
@@ -277,9 +282,10 @@ export class Store {
 
   private noteEnd(link: number, packet: number, time: number, fate: number): void {
     if (packet >= this.fate.length) return;
-    if (fate >= Fate.Dropped) this.losses.push(time);
+    if (isLost(fate)) this.losses.push(time);
     else if (fate === Fate.Marked) this.marks.push(time);
-    if (fate !== Fate.Delivered) this.fate.values[packet] = fate;
+    // A damaged packet goes on, and may be marked later.
+    if (fate !== Fate.Delivered && !isLost(this.fate.values[packet])) this.fate.values[packet] = fate;
     const flow = this.about.flows[this.flow.values[packet]];
     const route = this.direction.values[packet] === 0 ? flow?.forward : flow?.reverse;
     if (fate >= Fate.Dropped || route?.at(-1) === link) this.ended.values[packet] = time;

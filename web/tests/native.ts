@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { catalogue as coreCatalogue, initSync, Lab } from "../core/weir_web.js";
 import { setCatalogue } from "../src/catalogue";
-import { overrides, scenarioText, type Settings } from "../src/settings";
+import { scenarioText } from "../src/scenario";
+import { overrides, type Settings } from "../src/settings";
 import { Store, takeRows, type Description } from "../src/store";
 
 initSync({ module: readFileSync(join(import.meta.dirname, "../core/weir_web_bg.wasm")) });

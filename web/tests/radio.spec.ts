@@ -46,7 +46,7 @@ test("the picture shows who sends to whom, and a click follows a packet", async 
   await page.locator("#example").selectOption("radio-chain");
   await done(page);
   expect((await facts(page)).text).toMatch(/[1-9]\d+ frames · [1-9]\d* not read · [1-9]\d* dropped/);
-  await expect(page.locator("#dials")).toBeHidden();
+  await expect(page.locator("#rate_mbps")).toBeHidden();
   await expect(page.locator("#diagram")).toBeHidden();
   const network = page.locator("#network");
   await page.locator("#scrub").fill("5");

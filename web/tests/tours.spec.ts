@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Page } from "@playwright/test";
 import { done, expect, test } from "./page";
 import { simulate } from "./native";
-import { scenarioText } from "../src/settings";
+import { scenarioText } from "../src/scenario";
 import type { Store } from "../src/store";
 import { PLACES, settingsOf, textOf, valuesOf, type Step, type Tour } from "../src/tours";
 
