@@ -114,8 +114,8 @@ bench: $(NATIVE) ## Speed of the simulator, next to ns-3 where that is installed
 bench-udp: $(NATIVE) ## Speed of file transfers, next to the kernel's TCP (PEERS=--peers: and QUIC, SRT)
 	$(BIN)/python -m weir.bench.udp $(PEERS)
 
-bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, lateness, ceiling (needs root; PARTS="ping 100": these only)
-	$(BIN)/python -m weir.bench.link $(PARTS)
+bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, lateness, ceiling (needs root; PARTS=ping,100: these only)
+	$(BIN)/python -m weir.bench.link $(if $(PARTS),--only $(PARTS))
 
 bench-dask: $(NATIVE) ## What a Dask cluster of two workers costs over two local processes, and that losing one costs no result
 	$(BIN)/python -m weir.bench.dask --kill

@@ -11,10 +11,9 @@ from typing import Annotated
 import typer
 from rich.text import Text
 
-from weir.bench import measure, ns3, show
+from weir.bench import command, measure, ns3, show
 from weir.bench.cases import Case, Ns3Case, cases
 from weir.cli import output
-from weir.errors import WeirError
 
 
 def bench(
@@ -58,14 +57,5 @@ def _measure(chosen: list[Case], repeat: int, *, with_ns3: bool) -> Iterator[mea
                 yield measure.weir(case, repeat)
 
 
-def main() -> None:
-    """Runs the command; reports expected errors in one line."""
-    try:
-        typer.run(bench)
-    except WeirError as error:
-        output.note(f"weir.bench: {error}", quiet=False)
-        sys.exit(error.exit_code)
-
-
 if __name__ == "__main__":
-    main()
+    command.run(bench, "weir.bench")

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 
 import typer
 
-from weir.bench import measure
+from weir.bench import command, measure
 from weir.cli import output
 from weir.grid import Grid
 
@@ -88,10 +88,5 @@ def _scenario(stack: str, duration: str) -> str:
     """
 
 
-def main() -> None:
-    """Runs the command."""
-    typer.run(bench)
-
-
 if __name__ == "__main__":
-    main()
+    command.run(bench, "weir.bench.controllers")

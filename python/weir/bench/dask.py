@@ -27,10 +27,11 @@ from distributed import Client
 
 from weir import runner
 from weir.api import scenario_plan
+from weir.bench import command
 from weir.bench.workers import Process, cluster, kill, wait_until
 from weir.cli import output
 from weir.cluster import connected, identity
-from weir.errors import RunError, WeirError
+from weir.errors import RunError
 from weir.grid import Grid
 from weir.scenario import read
 from weir.sweep import Plan
@@ -182,14 +183,5 @@ def _ratio(row: Row, name: str) -> str:
     return f"{row[name]:.3f} ({row[f'{name}_min']:.3f}..{row[f'{name}_max']:.3f})"
 
 
-def main() -> None:
-    """Runs the command; reports expected errors in one line."""
-    try:
-        typer.run(bench)
-    except WeirError as error:
-        output.note(f"weir.bench.dask: {error}", quiet=False)
-        sys.exit(error.exit_code)
-
-
 if __name__ == "__main__":
-    main()
+    command.run(bench, "weir.bench.dask")

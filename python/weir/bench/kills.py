@@ -28,6 +28,8 @@ from typing import Annotated
 
 import typer
 
+from weir.bench import command
+
 ENDS_WITHIN_S = 60.0
 AGAIN_AT_MOST = 4 << 20
 _VICTIMS = ("sender", "receiver", "relay")
@@ -334,4 +336,4 @@ def kills(
 
 
 if __name__ == "__main__":
-    typer.run(kills)
+    command.run(kills, "weir.bench.kills")

@@ -12,10 +12,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from weir import netns
+from weir.bench import command
+from weir.cli import output
+from weir.errors import RunError, unknown
+from weir.grid import Grid
 
 _SECONDS = 15.0
 _RTT_MS = 40
@@ -24,6 +31,9 @@ _PARTS = ("share", "ping", "ceiling")
 _ALGORITHMS = ("reno", "cubic", "bbr")
 _RATES_MBPS = (10, 100, 500, 1000)
 _PORT = 5201
+KNOWN = (*_PARTS, *map(str, _RATES_MBPS))
+"""What --only takes: a kind of measurement, or the rate of one share in Mbit/s."""
+_COLUMNS = ("figure", "value", "goal", "verdict", "late P50, µs", "late P99, µs", "stolen")
 
 _RECEIVE = """
 import socket, sys, time
@@ -65,33 +75,39 @@ class Figure:
     stolen: float
     """The share of this machine's processor time that its hypervisor gave to others."""
 
-    def line(self) -> str:
+    def cells(self) -> tuple[str, ...]:
         """A row of the table."""
-        late = " ".join("     -" if ms is None else f"{ms * 1e3:6.0f}" for ms in self.late_ms)
+        late = ("" if ms is None else f"{ms * 1e3:.0f}" for ms in self.late_ms)
         verdict = "holds" if self.holds else "missed"
-        stolen = f"{self.stolen * 100:5.1f} %"
-        return f"{self.what:<34} {self.value:8.3f}   {self.goal:<12} {verdict:<7} {late}   {stolen}"
+        return (self.what, f"{self.value:.3f}", self.goal, verdict, *late, f"{self.stolen:.1%}")
 
 
-def main() -> int:
-    """Measures and prints a table; the goal next to each figure."""
-    only = set(sys.argv[1:])
-    known = (*_PARTS, *map(str, _RATES_MBPS))
-    for part in only:
-        if part not in known:
-            print(f"{part}: no such part; there are {', '.join(known)}", file=sys.stderr)
-            return 2
+def bench(
+    only: Annotated[
+        str,
+        typer.Option(metavar="PARTS", help=f"These parts, comma-separated: {', '.join(KNOWN)}."),
+    ] = "",
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Measures emulated links: use by the kernel's TCP, added delay, lateness, highest rate."""
+    parts = set(only.split(",")) if only else set()
+    for part in parts:
+        if part not in KNOWN:
+            raise typer.BadParameter(f"--only: {unknown('part', part, KNOWN)}")
     if (lacking := netns.missing()) is not None:
-        print(f"No link can be emulated here: {lacking}", file=sys.stderr)
-        return 1
-    print(f"{'':<34} {'figure':>8}   {'goal':<12} {'':<7} late us: P50    P99   stolen")
-    for figure in _figures(only):
-        print(figure.line(), flush=True)
-    return 0
+        raise RunError(f"no link can be emulated here: {lacking}")
+    figures = []
+    for figure in _figures(parts):
+        output.note(figure.what, quiet=not sys.stderr.isatty())
+        figures.append(figure)
+    if json:
+        output.print_json("bench-link", [asdict(figure) for figure in figures])
+    else:
+        output.show(Grid("Emulated links", _COLUMNS, [figure.cells() for figure in figures]).rich())
 
 
 def _figures(only: set[str]) -> Iterator[Figure]:
-    """All figures, or those of the parts named; a rate means the share at that rate."""
+    """All figures, or those of the parts `only`; a rate is the share at that rate."""
     for rate in _RATES_MBPS:
         if not only or "share" in only or str(rate) in only:
             yield from (_share(rate, algorithm) for algorithm in _ALGORITHMS)
@@ -193,4 +209,4 @@ def _stolen() -> Callable[[], float]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command.run(bench, "weir.bench.link")

@@ -17,8 +17,9 @@ from typing import Annotated, Any
 
 import typer
 
+from weir.bench import command
 from weir.cli import output
-from weir.errors import RunError, WeirError
+from weir.errors import RunError
 from weir.grid import Grid
 from weir.runner import execute
 from weir.scenario import Source
@@ -126,14 +127,5 @@ def _cells(rows: list[Row]) -> Iterator[tuple[str, ...]]:
         )
 
 
-def main() -> None:
-    """Runs the command; reports expected errors in one line."""
-    try:
-        typer.run(bench)
-    except WeirError as error:
-        output.note(f"weir.bench.read: {error}", quiet=False)
-        sys.exit(error.exit_code)
-
-
 if __name__ == "__main__":
-    main()
+    command.run(bench, "weir.bench.read")

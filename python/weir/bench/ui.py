@@ -19,8 +19,9 @@ import polars as pl
 import typer
 
 from weir.api import run
+from weir.bench import command
 from weir.cli import output
-from weir.errors import InputError, WeirError
+from weir.errors import InputError
 from weir.grid import Grid
 from weir.results import Results, load
 from weir.ui import page
@@ -164,8 +165,4 @@ def _rates(seen: dict[str, list[float]]) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    try:
-        typer.run(bench)
-    except WeirError as error:
-        output.note(f"weir.bench.ui: {error}", quiet=False)
-        raise SystemExit(error.exit_code) from None
+    command.run(bench, "weir.bench.ui")

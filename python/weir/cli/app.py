@@ -8,13 +8,11 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
-from weir._native import ScenarioError, version
+from weir._native import version
+from weir.cli.ending import exit_code
 from weir.cli.help import Group, Verb
-from weir.errors import InputError, StoppedError, WeirError, unknown
-from weir.plain import plain
+from weir.errors import InputError, StoppedError, unknown
 
 _DESCRIPTION = (
     "Compare transports, loss recovery and congestion control on a network, with confidence "
@@ -103,21 +101,11 @@ class _Root(Group):
         **extra: Any,
     ) -> Any:
         """Runs the command line `args`."""
-        try:
-            code = super().main(args, prog_name, complete_var, False, windows_expand_args, **extra)
-        except ScenarioError as error:
-            code = _fail(str(error), InputError.exit_code)
-        except WeirError as error:
-            code = _fail(str(error), error.exit_code)
-        except OSError as error:
-            what = f"{error.filename}: " if error.filename else ""
-            code = _fail(f"{what}{error.strerror or error}", 1)
-        except typer.Abort:
-            code = _fail("stopped", 1)
-        except typer.TyperException as error:
-            # Without a message: the help was printed for a bare `weir`.
-            message = error.format_message()
-            code = _fail(message, error.exit_code) if message else 0
+        run = super().main
+        code = exit_code(
+            "weir",
+            lambda: run(args, prog_name, complete_var, False, windows_expand_args, **extra),
+        )
         if standalone_mode:
             sys.exit(code)
         return code
@@ -147,10 +135,3 @@ def _root(
     ),
 ) -> None:
     """Options of all verbs."""
-
-
-def _fail(message: str, code: int) -> int:
-    # One line whatever the message holds, so that scripts can rely on it.
-    line = " ".join(message.split())
-    Console(stderr=True, soft_wrap=True, highlight=False).print(Text(f"weir: {plain(line)}"))
-    return code

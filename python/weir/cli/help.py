@@ -167,7 +167,8 @@ def _default(param: TyperArgument | TyperOption) -> Iterator[str]:
     elif isinstance(param.show_default, str):
         yield f"default: {param.show_default}"
     elif param.show_default and not callable(param.default) and param.default:
-        yield f"default: {param.default}"
+        # Of --open/--no-open, the name that is the default.
+        yield f"default: {param.opts[0] if param.default is True else param.default}"
 
 
 def _summary(text: str) -> str:

@@ -14,6 +14,7 @@ from typing import Annotated
 
 import typer
 
+from weir.bench import command
 from weir.bench.flood.attackers import KINDS
 from weir.bench.flood.measure import Flood, run
 
@@ -46,4 +47,4 @@ def flood(
 
 
 if __name__ == "__main__":
-    typer.run(flood)
+    command.run(flood, "weir.bench.flood")

@@ -9,10 +9,10 @@ import typer
 from rich.text import Text
 
 from weir import netns
+from weir.bench import command
 from weir.bench.udp import measure, peers, show
 from weir.bench.udp.cases import Case, cases
 from weir.cli import output
-from weir.errors import WeirError
 from weir.transfers import Site
 from weir.transfers.ends import Programs
 
@@ -62,14 +62,5 @@ def _peers() -> dict[str, Programs]:
     return programs
 
 
-def main() -> None:
-    """Runs the command; reports expected errors in one line."""
-    try:
-        typer.run(bench)
-    except WeirError as error:
-        output.note(f"weir.bench.udp: {error}", quiet=False)
-        sys.exit(error.exit_code)
-
-
 if __name__ == "__main__":
-    main()
+    command.run(bench, "weir.bench.udp")

@@ -1,0 +1,38 @@
+"""Every benchmark of the Makefile has help in the style of `weir`, and errors of one line."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+MODULES = sorted(set(re.findall(r"-m (weir\.bench[\w.]*)", (ROOT / "Makefile").read_text())))
+
+
+def run(module: str, *options: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", module, *options]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_help_names_the_command_and_its_options(module: str) -> None:
+    if module == "weir.bench.dask":
+        pytest.importorskip("distributed")
+    ended = run(module, "--help")
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.startswith(f"Usage: python -m {module} [OPTIONS]")
+    assert re.search(r"^  --json +Print one JSON object\.", ended.stdout, re.MULTILINE)
+    assert "<" not in ended.stdout
+
+
+@pytest.mark.parametrize("module", ["weir.bench.link", "weir.bench.udp", "weir.bench.flood"])
+def test_an_unknown_part_is_one_line_and_exit_code_2(module: str) -> None:
+    ended = run(module, "--only", "nothing-like-it")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"{module}: ")
+    assert "nothing-like-it" in ended.stderr
+    assert len(ended.stderr.splitlines()) == 1
