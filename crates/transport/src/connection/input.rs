@@ -1,13 +1,12 @@
 //! Segments that arrive (RFC 9293 §3.10.7).
 
 use weir_cc::AckTimestamps;
-use weir_units::{Duration, Echo, Ecn, FeedbackKind, Instant};
+use weir_units::{Duration, Ecn, Instant};
 
-use super::{Arrived, Connection, ConnectionError, Event, State, quick_start};
-use crate::receiver::EchoMode;
-use crate::segment::{Flags, Options, SackBlocks, Segment, SeqNum, Timestamps};
-use crate::sender::{IncomingAck, Terms};
-use crate::{DelayedAck, HostProfile, timestamp_ms};
+use super::{Arrived, Connection, Event, State};
+use crate::segment::{Flags, SackBlocks, Segment, SeqNum, Timestamps};
+use crate::sender::IncomingAck;
+use crate::{HostProfile, timestamp_ms};
 
 impl Connection {
     /// Takes in a segment whose checksum was right, from a packet with such an ECN field. Returns the
@@ -26,143 +25,6 @@ impl Connection {
             }
             _ => self.on_segment_synchronised(now, segment, ecn),
         }
-    }
-
-    fn on_segment_listening(&mut self, now: Instant, segment: &Segment) {
-        if !segment.flags.contains(Flags::SYN) || segment.flags.contains(Flags::ACK) {
-            return self.reject();
-        }
-        self.accept_offer(now, segment);
-        self.state = State::SynReceived;
-        self.handshake.started_at = Some(now);
-        self.handshake.due = true;
-    }
-
-    fn on_segment_syn_sent(&mut self, now: Instant, segment: &Segment) {
-        let acks_syn = segment.flags.contains(Flags::ACK) && segment.ack == self.iss + 1;
-        if segment.flags.contains(Flags::ACK) && !acks_syn {
-            if !segment.flags.contains(Flags::RST) {
-                // The peer still has a connection that we have forgotten: it is to let go of it
-                // (RFC 9293 §3.5.1, §3.10.7.3).
-                let reset = Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() };
-                self.reset_due = Some(reset);
-            }
-            return self.reject();
-        }
-        if segment.flags.contains(Flags::RST) {
-            if acks_syn {
-                self.fail(now, ConnectionError::Refused);
-            }
-            return;
-        }
-        if !segment.flags.contains(Flags::SYN) {
-            return self.reject();
-        }
-        self.accept_offer(now, segment);
-        if acks_syn {
-            self.establish(now, segment);
-            self.receiver.demand_ack();
-            // As a host does whose application writes once it is connected; a first course's program
-            // that is its own transport need not.
-            self.handshake.confirmation_due = self.config.delayed_ack() == DelayedAck::Linux;
-        } else {
-            // Both sides opened at once (RFC 9293 §3.5, figure 7).
-            self.state = State::SynReceived;
-            self.handshake.due = true;
-        }
-    }
-
-    /// Notes what the peer's SYN offers.
-    fn accept_offer(&mut self, now: Instant, segment: &Segment) {
-        self.irs = segment.seq;
-        self.terms.peer_mss = segment.options.mss.map_or(DEFAULT_MSS, u32::from).max(MIN_MSS);
-        let (ours, theirs) = (&self.config, &segment.options);
-        self.terms.timestamps = ours.timestamps && theirs.timestamps.is_some();
-        self.terms.sack = ours.sack && theirs.sack_permitted;
-        let answered = segment.flags.contains(Flags::ACK);
-        let ecn_offer =
-            segment.flags.contains(Flags::ECE) && segment.flags.contains(Flags::CWR) != answered;
-        self.terms.ecn = self.offers_ecn() && ecn_offer;
-        let echo = match (self.terms.ecn, self.sender.needs_ecn()) {
-            (false, _) => EchoMode::Off,
-            (true, false) => EchoMode::Sticky,
-            (true, true) => EchoMode::Exact,
-        };
-        let returned = match (answered, theirs.feedback) {
-            // What a SYN carries is an offer; a peer that understands it returns it.
-            (false, offer) => offer.as_ref().map(Echo::of),
-            (true, _) => theirs.echo.filter(|_| self.sender.needs_feedback()),
-        };
-        let is_rate = |echo: &Echo| echo.kind() == FeedbackKind::QuickStart;
-        self.terms.feedback = returned.filter(|echo| !is_rate(echo));
-        self.terms.approval = returned.filter(is_rate);
-        self.receiver.agree(self.terms.sack, echo);
-        if self.terms.feedback.is_some() {
-            self.receiver.expect_feedback(self.segment_size());
-        }
-        match theirs.window_scale {
-            // RFC 7323 §2.3: a larger shift is read as 14.
-            Some(shift) => self.terms.peer_scale = shift.min(14),
-            None => self.terms.our_scale = 0,
-        }
-        self.ts_recent = theirs.timestamps.map_or(0, |ts| ts.value);
-        self.ts_recent_at = now;
-    }
-
-    /// The largest payload of a segment: less than what both sides can take by the space that feedback
-    /// needs (RFC 6691 §3).
-    fn segment_size(&self) -> u32 {
-        let size = self.terms.peer_mss.min(self.config.mss);
-        let space =
-            self.terms.feedback.map_or(0, |echo| Options::feedback_space(echo.kind())) as u32;
-        size.saturating_sub(space).max(size.min(MIN_MSS))
-    }
-
-    /// The handshake is complete. A window on a SYN is never scaled (RFC 7323 §2.2).
-    fn establish(&mut self, now: Instant, segment: &Segment) {
-        let syn = segment.flags.contains(Flags::SYN);
-        let scale = if syn { 0 } else { self.terms.peer_scale };
-        let terms = Terms {
-            mss: self.segment_size(),
-            recovery: self.config.stack.recovery,
-            sack: self.terms.sack,
-            ecn: self.terms.ecn,
-            window: u64::from(segment.window) << scale,
-        };
-        self.sender.establish(now, &terms, &mut self.stats);
-        self.receiver.on_established(now);
-        // Sent twice, only an echoed timestamp tells which SYN was answered.
-        let once = self.handshake.sent_at.filter(|_| self.handshake.retries == 0);
-        let measured = once.map(|sent_at| now.saturating_since(sent_at));
-        match measured.or_else(|| self.echo(now, segment).map(|(_, rtt)| rtt)) {
-            Some(rtt) => self.note_rtt(now, rtt),
-            None => self.sender.rtt_mut().on_handshake_after_syn_loss(),
-        }
-        if let Some(echo) = segment.options.echo.filter(|_| syn && self.terms.feedback.is_some()) {
-            self.sender.on_handshake_feedback(now, echo);
-        }
-        if let (Some(answer), Some(rtt)) = (segment.options.echo.filter(|_| syn), measured) {
-            self.start_quickly(&answer, rtt);
-        }
-        self.state = if self.sender.is_finishing() { State::FinWait1 } else { State::Established };
-        self.events.push_back(Event::Connected);
-    }
-
-    /// The routers may have approved a rate to start with.
-    fn start_quickly(&mut self, answer: &Echo, rtt: Duration) {
-        let request = self.quick_start.take().filter(|_| !self.sender.needs_feedback());
-        if let Some(rate) = request.and_then(|request| request.approved(answer)) {
-            let timestamps = if self.terms.timestamps { 12 } else { 0 };
-            let header = Segment::BASE_HEADER_LEN + timestamps;
-            let window = quick_start::window(rate, rtt, self.segment_size(), header);
-            self.sender.start_with(&self.config, window);
-        }
-    }
-
-    fn note_rtt(&mut self, now: Instant, sample: Duration) {
-        self.sender.on_handshake_rtt(now, sample);
-        self.receiver.on_handshake_rtt(sample);
-        self.rtt_sample = Some(sample);
     }
 
     fn on_segment_synchronised(
@@ -393,7 +255,7 @@ impl Connection {
     }
 
     /// The timestamp that a segment echoes, and the round trip that this implies, if it can be true.
-    fn echo(&self, now: Instant, segment: &Segment) -> Option<(u32, Duration)> {
+    pub(super) fn echo(&self, now: Instant, segment: &Segment) -> Option<(u32, Duration)> {
         let ts = self.timestamps(segment)?;
         // Less than a tick counts as one (Linux's tcp_rtt_tsopt_us): no path takes no time.
         let elapsed = timestamp_ms(now).wrapping_sub(ts.echo).max(1);
@@ -510,17 +372,13 @@ impl Connection {
         self.irs + 1 + self.receiver.ack_offset() as u32
     }
 
-    fn reject(&mut self) {
+    pub(super) fn reject(&mut self) {
         self.stats.segments_rejected += 1;
     }
 }
 
-/// RFC 9293 §3.7.1: what to assume where the option is missing.
-const DEFAULT_MSS: u32 = 536;
 /// RFC 7323 §5.5.
 const TIMESTAMP_LIFETIME: Duration = Duration::from_secs(24 * 24 * 3600);
-/// No peer can make us send segments of a few bytes.
-const MIN_MSS: u32 = 48;
 
 fn is_older(value: u32, than: u32) -> bool {
     (value.wrapping_sub(than) as i32) < 0

@@ -3,6 +3,7 @@
 mod emit;
 mod error;
 mod input;
+mod opening;
 mod quick_start;
 
 use std::collections::VecDeque;

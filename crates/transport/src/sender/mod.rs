@@ -7,7 +7,9 @@ mod ack;
 mod buffer;
 mod burst;
 mod follow;
+mod report;
 mod route;
+mod stream;
 mod timer;
 mod transmit;
 
@@ -21,7 +23,7 @@ pub(crate) use self::transmit::{Kind, OutgoingRange};
 use crate::recovery::{Epoch, LossRecovery, Profile, RecoveryCx};
 use crate::rtt::{RttConfig, RttEstimator, RttVariation};
 use crate::scoreboard::Scoreboard;
-use crate::stats::{Flight, LimitClock, Snapshot, Stats};
+use crate::stats::{LimitClock, Stats};
 use crate::window_limit::LimitInForce;
 use crate::{Config, HostProfile, LimitingEnd, RecoveryConfig};
 
@@ -255,88 +257,6 @@ impl Sender {
         self.with_controller(now, |controller, cx| controller.request(cx))
     }
 
-    /// The application has `bytes` more to send.
-    pub(crate) fn write(&mut self, bytes: u64) {
-        if self.host_profile == HostProfile::Kernel && self.has_run_dry() {
-            self.sampler.on_app_limited(self.board.in_flight());
-        }
-        match &mut self.buffer {
-            None => self.written += bytes,
-            Some(buffer) => buffer.write(bytes),
-        }
-        self.fill_buffer();
-    }
-
-    /// Takes what the application has and the buffer can hold, once the peer's window is known.
-    fn fill_buffer(&mut self) {
-        let window = self.cwnd();
-        let unsent = Bytes(self.written.saturating_sub(self.board.nxt()));
-        let is_short = self.board.in_flight() + unsent < window;
-        let Some(buffer) = self.buffer.as_mut().filter(|_| self.max_window > 0) else { return };
-        if is_short {
-            buffer.on_shortage(window.get() / self.mss);
-        }
-        let (una, nxt) = (self.board.una(), self.board.nxt());
-        let unsent = self.written.saturating_sub(nxt).div_ceil(self.mss);
-        let pieces = self.board.segments() as u64 - self.board.merged(self.mss) + unsent;
-        let bytes = self.written.saturating_sub(una);
-        let held = buffer::Held { bytes, pieces, nxt, written: self.written };
-        buffer.on_acked(una);
-        self.written += buffer.fill(&held, self.max_window);
-    }
-
-    /// Whether the sender could have sent more than the application had written. Linux asks when the
-    /// application comes with more (`tcp_rate_check_app_limited`): what is sent again until then
-    /// bounds nothing.
-    fn has_run_dry(&self) -> bool {
-        let unsent = self.written().saturating_sub(self.board.nxt());
-        let repairs = self.board.lost() > self.board.resent();
-        unsent < self.mss && !repairs && self.board.in_flight() < self.cwnd()
-    }
-
-    /// What was written and never sent is not to be sent.
-    pub(crate) fn withdraw(&mut self) {
-        if !self.finishing {
-            self.written = self.board.nxt();
-            if let Some(buffer) = &mut self.buffer {
-                buffer.withdraw();
-            }
-        }
-    }
-
-    /// A FIN follows everything written.
-    pub(crate) fn finish(&mut self) {
-        self.finishing = true;
-    }
-
-    /// Bytes that the application has written so far, whether they fitted the buffer or not.
-    pub(crate) fn written(&self) -> u64 {
-        self.written + self.buffer.as_ref().map_or(0, buffer::SendBuffer::waiting)
-    }
-
-    /// Whether the FIN follows what the buffer has.
-    fn ends_here(&self) -> bool {
-        self.finishing && self.written == self.written()
-    }
-
-    /// Whether a segment is pushed: its end is that of what was written, or was when its buffer was
-    /// full, or a push was forced there.
-    pub(crate) fn is_pushed(&self, start: u64, end: u64) -> bool {
-        let in_buffer = match &self.buffer {
-            Some(buffer) => buffer.is_pushed(end),
-            None => buffer::is_forced_at_first(start, end),
-        };
-        end == self.written || in_buffer
-    }
-
-    pub(crate) fn is_finishing(&self) -> bool {
-        self.finishing
-    }
-
-    pub(crate) fn fin_acked(&self) -> bool {
-        self.ends_here() && self.board.una() > self.written
-    }
-
     pub(crate) fn una(&self) -> u64 {
         self.board.una()
     }
@@ -356,56 +276,6 @@ impl Sender {
     /// The largest window that the peer has offered.
     pub(crate) fn max_window(&self) -> u64 {
         self.max_window
-    }
-
-    /// The connection is over.
-    pub(crate) fn stop(&mut self, now: Instant, stats: &mut Stats) {
-        self.clock.stop(now, stats);
-    }
-
-    /// Accounts the time up to now.
-    pub(crate) fn book(&mut self, now: Instant, stats: &mut Stats) {
-        self.clock.book(now, stats);
-    }
-
-    /// The controller's internal variables.
-    pub(crate) fn variables(&self) -> Vec<weir_cc::Variable> {
-        self.controller.variables()
-    }
-
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        Snapshot {
-            cwnd: self.reported_window(),
-            ssthresh: self.controller.ssthresh(),
-            bytes_in_flight: self.board.in_flight(),
-            unacked: Bytes(self.board.outstanding()),
-            sacked: Bytes(self.board.sacked()),
-            lost: Bytes(self.board.lost()),
-            resent: Bytes(self.board.resent()),
-            mss: Bytes(self.mss),
-            send_window: Bytes(self.edge().saturating_sub(self.board.una())),
-            srtt: self.rtt.srtt(),
-            latest_rtt: self.rtt.latest(),
-            rttvar: self.rtt.srtt().map(|_| self.rtt.mdev()),
-            min_rtt: self.rtt.min(),
-            rto: self.rtt.rto(),
-            pacing_rate: self.pacing_rate(),
-            state: self.epoch.state(),
-            route: self.route_state(),
-            phase: self.controller.phase(),
-        }
-    }
-
-    pub(crate) fn flight(&self) -> Flight {
-        Flight {
-            cwnd: self.reported_window(),
-            bytes_in_flight: self.board.in_flight(),
-            state: self.epoch.state(),
-        }
-    }
-
-    pub(crate) fn delivery_rate(&self) -> Option<Rate> {
-        self.sampler.rate()
     }
 
     /// The window in force, or whatever is smaller: the recovery scheme's, the peer's largest, the window limit. Where

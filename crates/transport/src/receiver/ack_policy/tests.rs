@@ -1,0 +1,250 @@
+//! When segments are acknowledged, by each rule.
+
+use super::*;
+
+const MSS: u64 = 1_000;
+
+fn in_order(rcv_nxt: u64) -> Progress {
+    Progress {
+        rcv_nxt,
+        advanced: MSS,
+        missing: false,
+        selective: true,
+        released: false,
+        growing: false,
+        hampered: false,
+        window: 128 * MSS,
+        position: Position { start: rcv_nxt - MSS, end: rcv_nxt, missing: None },
+    }
+}
+
+/// How many of `segments`, `gap` apart, are acknowledged at once or by the timer.
+fn acks(policy: &mut AckPolicy, segments: u64, gap: Duration) -> u64 {
+    let mut now = Instant::ZERO;
+    let mut acks = 0;
+    for n in 1..=segments {
+        if policy.deadline().is_some_and(|at| at <= now) {
+            policy.on_ack_sent();
+            acks += 1;
+        }
+        policy.on_data(now, &in_order(n * MSS));
+        if policy.is_due(now) {
+            policy.on_ack_sent();
+            acks += 1;
+        }
+        now += gap;
+    }
+    acks
+}
+
+#[test]
+fn off_acknowledges_every_segment() {
+    let mut policy = AckPolicy::new(DelayedAck::Off, MSS, HostProfile::Kernel);
+    assert_eq!(acks(&mut policy, 100, Duration::from_millis(1)), 100);
+}
+
+#[test]
+fn rfc1122_acknowledges_every_second_segment_or_after_40_ms() {
+    let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS, HostProfile::Kernel);
+    assert_eq!(acks(&mut policy, 100, Duration::from_millis(1)), 50);
+    let mut policy = AckPolicy::new(DelayedAck::Rfc1122, MSS, HostProfile::Kernel);
+    policy.on_data(Instant::ZERO, &in_order(MSS));
+    assert!(!policy.is_due(Instant::ZERO + Duration::from_millis(39)));
+    assert!(policy.is_due(Instant::ZERO + Duration::from_millis(40)));
+}
+
+#[test]
+fn linux_acknowledges_sixteen_at_once_then_every_second() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    assert_eq!(acks(&mut policy, 116, Duration::from_millis(1)), 16 + 50);
+}
+
+#[test]
+fn linux_acknowledges_at_once_while_its_window_grows() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    for n in 1..=100 {
+        policy.on_data(Instant::ZERO, &Progress { growing: true, ..in_order(n * MSS) });
+        assert!(policy.is_due(Instant::ZERO));
+        policy.on_ack_sent();
+    }
+}
+
+#[test]
+fn sixteen_more_follow_the_growth_of_the_window() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let grow = |n| Progress { growing: true, ..in_order(n * MSS) };
+    for n in 1..=100 {
+        policy.on_data(Instant::ZERO, &grow(n));
+        policy.on_ack_sent();
+    }
+    assert_eq!(acks(&mut policy, 16 + 20, Duration::ZERO), 16 + 10);
+}
+
+#[test]
+fn no_delay_exceeds_the_longest() {
+    for mode in [DelayedAck::Rfc1122, DelayedAck::Linux] {
+        let mut policy = AckPolicy::new(mode, MSS, HostProfile::UserSpace);
+        let longest = HostProfile::UserSpace.longest_ack_delay();
+        acks(&mut policy, 100, Duration::from_millis(1));
+        let now = Instant::ZERO + Duration::from_millis(101);
+        policy.on_data(now, &in_order(101 * MSS));
+        assert_eq!(policy.deadline(), Some(now + longest), "{mode:?}");
+    }
+}
+
+/// `tcp_send_delayed_ack` sets a timer of the wheel: 40 ticks and the rest of one.
+#[test]
+fn linux_delays_up_to_a_tick() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    acks(&mut policy, 100, Duration::ZERO);
+    let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+    policy.on_data(at(10_100), &in_order(101 * MSS));
+    assert_eq!(policy.deadline(), Some(at(50_750)));
+}
+
+#[test]
+fn linux_acknowledges_a_push_when_all_is_read() {
+    for (mode, due) in [(DelayedAck::Linux, true), (DelayedAck::Rfc1122, false)] {
+        let mut policy = AckPolicy::new(mode, MSS, HostProfile::Kernel);
+        acks(&mut policy, 16, Duration::from_millis(1));
+        let now = Instant::ZERO + Duration::from_millis(17);
+        policy.on_data(now, &in_order(17 * MSS));
+        policy.on_all_read();
+        assert!(!policy.is_due(now), "{mode:?}: nothing was pushed");
+        policy.on_push();
+        policy.on_all_read();
+        assert_eq!(policy.is_due(now), due, "{mode:?}");
+    }
+}
+
+#[test]
+fn linux_compresses_no_sacks_while_its_window_grows() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
+    let hole = Progress { advanced: 0, missing: true, growing: true, ..in_order(16 * MSS) };
+    let now = Instant::ZERO + Duration::from_secs(1);
+    for _ in 0..50 {
+        policy.on_data(now, &hole);
+        assert!(policy.is_due(now));
+        policy.on_ack_sent();
+    }
+}
+
+#[test]
+fn sacks_wait_a_twentieth_of_a_short_round_trip() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    policy.on_handshake_rtt(Duration::from_millis(4));
+    let hole = Progress { advanced: 0, missing: true, ..in_order(MSS) };
+    let now = Instant::ZERO + Duration::from_secs(1);
+    for _ in 0..3 {
+        policy.on_data(now, &hole);
+        policy.on_ack_sent();
+    }
+    policy.on_data(now, &hole);
+    assert_eq!(policy.deadline(), Some(now + Duration::from_micros(200 + 100)));
+}
+
+#[test]
+fn linux_compresses_sacks_after_the_third() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
+    let hole = Progress { advanced: 0, missing: true, ..in_order(16 * MSS) };
+    let mut now = Instant::ZERO + Duration::from_secs(1);
+    for _ in 0..3 {
+        policy.on_data(now, &hole);
+        assert!(policy.is_due(now));
+        policy.on_ack_sent();
+    }
+    policy.on_data(now, &hole);
+    assert!(!policy.is_due(now));
+    now += COMPRESSION_DELAY + COMPRESSION_SLACK;
+    assert!(policy.is_due(now));
+}
+
+fn hole(rcv_nxt: u64) -> Progress {
+    Progress { advanced: 0, missing: true, ..in_order(rcv_nxt) }
+}
+
+/// `tcp_delack_timer_handler`: an acknowledgement does not stop the timer, which then releases what is held back.
+#[test]
+fn an_old_timer_releases_sacks() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    acks(&mut policy, 16, Duration::ZERO);
+    let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+    policy.on_data(at(10_100), &in_order(17 * MSS));
+    assert_eq!(policy.deadline(), Some(at(50_750)));
+    policy.on_data(at(10_200), &in_order(18 * MSS));
+    policy.on_ack_sent();
+    assert_eq!(policy.deadline(), None);
+    for _ in 0..3 {
+        policy.on_data(at(11_000), &hole(18 * MSS));
+        policy.on_ack_sent();
+    }
+    policy.on_data(at(50_000), &hole(18 * MSS));
+    assert_eq!(policy.deadline(), Some(at(50_750)));
+    policy.on_ack_sent();
+    policy.on_data(at(50_800), &hole(18 * MSS));
+    assert_eq!(policy.deadline(), Some(at(50_800 + 1_100)), "it fires once");
+}
+
+#[test]
+fn a_timer_that_fires_doubles_the_delay() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    acks(&mut policy, 16, Duration::ZERO);
+    let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+    policy.on_data(at(10_100), &in_order(17 * MSS));
+    policy.on_timeout(at(50_750));
+    assert!(policy.is_due(at(50_750)));
+    policy.on_ack_sent();
+    // 60 ms later: half of 80 ms and these 60.
+    policy.on_data(at(70_100), &in_order(18 * MSS));
+    assert_eq!(policy.deadline(), Some(on_tick(at(70_100), Duration::from_millis(100))));
+}
+
+/// `tcp_send_delayed_ack` waits no longer than a round trip, or 40 ms.
+#[test]
+fn a_delay_is_no_longer_than_a_round_trip() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    policy.on_handshake_rtt(Duration::from_micros(50_100));
+    policy.quick = 0;
+    policy.delay = Some(Duration::from_millis(120));
+    policy.last_arrival = Instant::ZERO;
+    let now = Instant::ZERO + Duration::from_millis(130);
+    policy.on_data(now, &in_order(MSS));
+    assert_eq!(policy.deadline(), Some(on_tick(now, Duration::from_millis(51))));
+}
+
+/// `__tcp_ack_snd_check`: what a partly filled hole made readable is answered as one of the three.
+#[test]
+fn a_window_that_cannot_advance_leaves_the_answer_to_the_compression() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    acks(&mut policy, 16, Duration::ZERO);
+    let now = Instant::ZERO + Duration::from_secs(1);
+    let mut at_once = |hampered| {
+        let filled = Progress { advanced: 9 * MSS, missing: true, hampered, ..in_order(30 * MSS) };
+        policy.compression = Compression::default();
+        policy.on_data(now, &filled);
+        let mut acks = 0;
+        while policy.is_due(now) {
+            policy.on_ack_sent();
+            policy.on_data(now, &hole(30 * MSS));
+            acks += 1;
+        }
+        policy.on_ack_sent();
+        acks
+    };
+    assert_eq!((at_once(false), at_once(true)), (4, 3));
+}
+
+#[test]
+fn a_sender_that_counts_duplicates_gets_each() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
+    let hole = Progress { advanced: 0, missing: true, selective: false, ..in_order(16 * MSS) };
+    let now = Instant::ZERO + Duration::from_secs(1);
+    for _ in 0..50 {
+        policy.on_data(now, &hole);
+        assert!(policy.is_due(now));
+        policy.on_ack_sent();
+    }
+}
