@@ -20,6 +20,11 @@ impl Brought {
         self.there + self.lost
     }
 
+    /// Whether an earlier connection has left something of it at the receiver.
+    pub(super) fn is_there_in_part(&self) -> bool {
+        self.there > 0
+    }
+
     /// The file is announced on another connection.
     pub(super) fn on_announced(&mut self) {
         self.acked = 0;

@@ -1,150 +1,22 @@
 //! The sending end of a session: files become a stream.
 
+mod file;
+
 use std::collections::VecDeque;
 use std::io;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use weir_sockets::clock;
 use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Instant};
 
-use super::brought::Brought;
-use super::disk::{Disk, DiskFile, SystemDisk};
-use super::finalizer::hash_of;
-use super::frame::{
-    Announcement, Answer, Frame, FrameError, Hash, Header, MAX_PARTS, Tally, Verdict,
-};
+pub use self::file::OutgoingFile;
+pub(super) use self::file::named;
+use super::disk::DiskFile;
+use super::frame::{Announcement, Answer, Frame, FrameError, MAX_PARTS};
 use super::inbox::Inbox;
-use super::parts::{hash_of_parts, hash_parts, part_count};
-use super::plain;
 use super::read_ahead::ReadAhead;
 use crate::endpoint::Application;
-
-/// A file that is to be sent, and what is known of its way.
-#[derive(Clone, Debug)]
-pub struct OutgoingFile {
-    /// Where it is,
-    pub path: PathBuf,
-    /// and on which disk.
-    pub disk: Arc<dyn Disk>,
-    /// What is sent to the receiver about it.
-    pub header: Header,
-    /// What the receiver had of it before, once it has said so.
-    pub resumed_from: Option<u64>,
-    /// How much of it is there, as far as the receiver has said.
-    pub arrived: u64,
-    /// The same over all connections, with what was lost there.
-    brought: Brought,
-    /// What became of its datagrams, if it was sent in such.
-    pub tally: Option<Tally>,
-    /// The hashes of its parts, once its receiver has got another content than announced.
-    parts: Option<Arc<[Hash]>>,
-    /// How often that happened.
-    repairs: u32,
-    /// How it ended, if it did,
-    pub verdict: Option<Verdict>,
-    /// and when that was known, on the machine's monotonic clock.
-    pub ended_ns: Option<u64>,
-}
-
-impl OutgoingFile {
-    /// Reads the file at `path` of the system's disk once, for its hash. `watch` receives now and then
-    /// how many bytes of how many are done; its error ends the reading.
-    ///
-    /// # Errors
-    /// Why the file cannot be read.
-    pub fn prepare(
-        path: &Path,
-        watch: &mut dyn FnMut(u64, u64) -> io::Result<()>,
-    ) -> io::Result<Self> {
-        Self::prepare_on(SystemDisk::shared(), path, watch)
-    }
-
-    /// As [`prepare`](Self::prepare) does, with a file of another disk.
-    ///
-    /// # Errors
-    /// Why the file cannot be read.
-    pub fn prepare_on(
-        disk: Arc<dyn Disk>,
-        path: &Path,
-        watch: &mut dyn FnMut(u64, u64) -> io::Result<()>,
-    ) -> io::Result<Self> {
-        let file = disk.open(path)?;
-        let all = file.size()?;
-        let (size, hash): (u64, Hash) = hash_of(file.as_ref(), &mut |done| watch(done, all))?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Self {
-            path: path.to_owned(),
-            disk,
-            header: Header { name, size, hash },
-            resumed_from: None,
-            arrived: 0,
-            brought: Brought::default(),
-            tally: None,
-            parts: None,
-            repairs: 0,
-            verdict: None,
-            ended_ns: None,
-        })
-    }
-
-    /// After a mismatch: makes it ready to be sent again, now with the hashes of its parts, so that only
-    /// what is damaged is. Returns whether there is a point in that: not if it was done often, or the
-    /// file has another content by now.
-    pub(crate) fn prepare_repair(&mut self) -> io::Result<bool> {
-        if self.repairs >= MOST_REPAIRS {
-            return Ok(false);
-        }
-        if self.repairs == 0 {
-            let (file, size) = (self.open()?, self.header.size);
-            if part_count(size) > 1 {
-                let parts = hash_parts(file.as_ref(), size)?;
-                if file.size()? != size || hash_of_parts(&parts) != Some(self.header.hash) {
-                    return Ok(false);
-                }
-                self.parts = Some(parts.into());
-            } else if hash_of(file.as_ref(), &mut |_| Ok(()))? != (size, self.header.hash) {
-                return Ok(false);
-            }
-        }
-        self.repairs += 1;
-        self.brought.on_mismatch();
-        self.verdict = None;
-        self.ended_ns = None;
-        Ok(true)
-    }
-
-    pub(super) fn open(&self) -> io::Result<Arc<dyn DiskFile>> {
-        self.disk.open(&self.path).map_err(|error| named(&self.path, error))
-    }
-
-    /// More after every connection that has made progress.
-    pub(crate) fn progress(&self) -> u64 {
-        self.brought.total() + u64::from(self.verdict.is_some())
-    }
-
-    /// It is acknowledged up to `end`, and `new` bytes before that were not.
-    fn on_acked(&mut self, end: u64, new: u64) {
-        // Until then the receiver may have more, and what is acknowledged is sent a second time.
-        if self.resumed_from.is_some() {
-            self.arrived = self.arrived.max(end);
-        }
-        match self.parts {
-            Some(_) => self.brought.on_repaired(new),
-            None => self.brought.on_acked(end),
-        }
-    }
-
-    pub(super) fn on_verdict(&mut self, verdict: Verdict) {
-        if matches!(verdict, Verdict::Kept { .. } | Verdict::Already { .. }) {
-            self.arrived = self.header.size;
-        }
-        self.verdict = Some(verdict);
-        self.ended_ns = Some(clock::monotonic_nanos());
-    }
-}
 
 /// The sending end of a session.
 #[derive(Debug)]
@@ -325,7 +197,8 @@ impl Outgoing {
         let header = outgoing.header.clone();
         self.next += 1;
         let parts = outgoing.parts.clone();
-        let held = parts.is_some();
+        // Its beginning is there: only the receiver knows from where on it wants the rest.
+        let held = parts.is_some() || outgoing.brought.is_there_in_part();
         match parts {
             Some(parts) => {
                 self.say(&Announcement::Repair(header));
@@ -543,13 +416,6 @@ impl Application for Outgoing {
     }
 }
 
-/// An error that says which file it is about.
-pub(super) fn named(path: &Path, error: io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {}", path.display(), plain(&error)))
-}
-
-/// How often a file is sent again because its receiver has got another content: each time less of it is.
-const MOST_REPAIRS: u32 = 10;
 /// Ranges that are damaged; a file has no more parts.
 const MOST_DAMAGED: usize = 4_096;
 /// How much is composed ahead of what the connection has requested: less while the receiver may yet say

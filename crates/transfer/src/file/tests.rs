@@ -422,6 +422,21 @@ fn a_repair_that_was_cut_has_brought_something() {
     assert_same(&to, &contents);
 }
 
+/// Each of several connections over a slow and lossy path may end after some kilobytes.
+#[test]
+fn a_short_connection_brings_bytes_that_are_not_there_yet() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let finalizer = Finalizer::start().expect("a thread");
+    let mut files = outgoing(&from, &[noise(3_000_000)]);
+    files = cut_after(1_500_000, Session::new(files, &to, &finalizer, calm()));
+    for _ in 0..3 {
+        files = cut_after(20_000, Session::new(files, &to, &finalizer, calm()));
+        let before = files[0].progress();
+        files = cut_after(20_000, Session::new(files, &to, &finalizer, calm()));
+        assert!(files[0].progress() > before, "{before} bytes before and after");
+    }
+}
+
 /// A power failure, or another sender that has taken it over.
 #[test]
 fn a_sender_whose_receiver_has_lost_bytes_makes_progress_with_them() {
