@@ -1,13 +1,13 @@
 // What a scenario may name. The compiled simulator has the list.
 
 /** An entry of the catalogue. */
-export interface Entry {
+interface Entry {
   name: string;
   description: string;
   parameters: string | object[];
 }
 
-export interface Catalogue {
+interface Catalogue {
   controllers: Entry[];
   recoveries: Entry[];
   queues: Entry[];

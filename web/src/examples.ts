@@ -1,7 +1,7 @@
 // Scenarios that come with Weir, as `weir list scenarios` lists them. Those that name other files are left out:
 // a page reads none.
 
-export interface Example {
+interface Example {
   name: string;
   description: string;
   text: string;

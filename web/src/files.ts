@@ -5,7 +5,7 @@ import { Store, type Columns } from "./store";
 import type { NamedFile } from "./tables";
 
 /** What the page does with each kind of file. */
-export interface Opened {
+interface Opened {
   /** The text of a scenario file. */
   scenario: (text: string) => void;
   qlog: (file: File) => void;

@@ -1,7 +1,7 @@
 // The keyboard of the page.
 
 /** What keys do, by their name. */
-export interface KeyActions {
+interface KeyActions {
   /** Anywhere but in a field for text. */
   anywhere: Record<string, (event: KeyboardEvent) => void>;
   /** Anywhere but on a slider, which these keys move, and in a field for text. */

@@ -12,7 +12,7 @@ export interface Segment {
   isShared: boolean;
 }
 
-export interface Host {
+interface Host {
   at: Point;
   /** Where its packets enter or leave the drawn links. */
   joins: Point;

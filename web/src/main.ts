@@ -12,16 +12,16 @@ import { Explorer } from "./explore";
 import { bindFiles, openQlog } from "./files";
 import { Folder } from "./folder";
 import { Guide } from "./guide";
-import { bindKeys } from "./keys";
 import { inWords, NetworkView } from "./network";
 import { explain } from "./packet";
-import { Player, SPEEDS } from "./player";
-import { ENDED, Run } from "./run";
+import { Player } from "./player";
+import { ENDED, factsOf, Run } from "./run";
 import { command, scenarioText } from "./scenario";
 import { defaults, fromFragment, isByHand, overrides, toFragment, type Settings } from "./settings";
-import { Fate, Store } from "./store";
+import { Store } from "./store";
 import type { NamedFile } from "./tables";
-import { chooseScheme, isDark, stackColours } from "./theme";
+import { stackColours } from "./theme";
+import { bindToolbar, showPlayer, type Jump } from "./toolbar";
 
 class Page {
   private run?: Run;
@@ -292,15 +292,7 @@ class Page {
     element("status").textContent =
       `${store.simulated.toFixed(1)} s simulated in ${(run.spent / 1000).toFixed(2)} s` +
       (run.isTruncated ? "; only the first packets are recorded" : "");
-    const facts = [
-      `trace hash ${run.traceHash}`,
-      `seed ${this.controls.settings.seed}`,
-      ...(store.frames ? [`${store.frames.length} frames`, `${store.frames.lost} not read`] : [`${store.sent.length} packets`]),
-      `${store.losses.length} dropped${store.fate.values.includes(Fate.Damaged) ? " or damaged" : ""}`,
-      `${store.marks.length} marked`,
-      `${store.timeouts.length} timeouts`,
-    ];
-    element("facts").textContent = facts.join(" · ");
+    element("facts").textContent = factsOf(run, this.controls.settings.seed);
     document.body.dataset.state = "done";
     document.body.dataset.spent = String(run.spent);
     store.losses.sort((a, b) => a - b);
@@ -355,16 +347,9 @@ class Page {
   private draw(): void {
     if (!this.store) return;
     const { store } = this;
-    const { time, speed, isPlaying } = this.player;
+    const { time } = this.player;
     this.network.draw(store, this.colours, this.player, this.followed);
-    const scrub = element<HTMLInputElement>("scrub");
-    scrub.max = String(store.about.duration_s);
-    scrub.value = String(time);
-    element("time").textContent = `${time.toFixed(4)} s`;
-    element<HTMLSelectElement>("speed").value = String(speed);
-    const play = element("play");
-    play.textContent = isPlaying ? "⏸" : "▶";
-    play.setAttribute("aria-label", isPlaying ? "Pause" : "Play");
+    showPlayer(this.player, store.about.duration_s);
     element("network").setAttribute("aria-label", inWords(store, time));
     this.board.draw();
     const { settings } = this.controls;
@@ -373,7 +358,7 @@ class Page {
     if (now) this.hand.follow(now[1]);
   }
 
-  private async jump(what: "losses" | "marks" | "timeouts"): Promise<void> {
+  private async jump(what: Jump): Promise<void> {
     const { store, player } = this;
     let next: number | undefined;
     try {
@@ -393,31 +378,21 @@ class Page {
   }
 
   private bind(): void {
-    const on = (id: string, act: () => void) => element(id).addEventListener("click", act);
-    on("play", () => this.player.toggle());
-    on("step", () => this.step(false));
-    on("back", () => this.step(true));
-    on("loss", () => void this.jump("losses"));
-    on("mark", () => void this.jump("marks"));
-    on("timeout", () => void this.jump("timeouts"));
-    on("near", () => this.zoom([this.player.time - NEAR_S, this.player.time + NEAR_S]));
-    on("all", () => this.zoom(undefined));
-    on("unfollow", () => this.follow(undefined));
-    on("share", () => void this.copy("Link", this.link()));
-    on("command", () => void this.copy("Command", command(this.controls.settings)));
-    on("scheme", () => {
-      chooseScheme(isDark() ? "light" : "dark");
-      if (this.store) this.build();
-      this.redraw();
-    });
-    const speeds = element<HTMLSelectElement>("speed");
-    speeds.replaceChildren(...SPEEDS.map((speed) => new Option(`${speed}×`, String(speed))));
-    speeds.addEventListener("change", () => {
-      this.player.speed = Number(speeds.value);
-      this.redraw();
-    });
-    element("scrub").addEventListener("input", (event) => {
-      this.player.seek(Number((event.target as HTMLInputElement).value));
+    bindToolbar({
+      player: this.player,
+      step: (back) => this.step(back),
+      jump: (what) => void this.jump(what),
+      showNear: () => this.zoom([this.player.time - NEAR_S, this.player.time + NEAR_S]),
+      showAll: () => this.zoom(undefined),
+      unfollow: () => this.follow(undefined),
+      link: () => toFragment(this.controls.settings, this.player.time),
+      command: () => command(this.controls.settings),
+      isSteered: () => this.isLive,
+      changeWindow: (by) => this.hand.change(by),
+      recolour: () => {
+        if (this.store) this.build();
+        this.redraw();
+      },
     });
     bindFiles({
       scenario: (text) => this.controls.open(text),
@@ -425,7 +400,6 @@ class Page {
       folder: (files) => void this.openFolder(files),
       fail: (message) => this.fail(message, "This file cannot be shown."),
     });
-    this.bindKeys();
     addEventListener("resize", () => {
       this.board.resize();
       this.redraw();
@@ -434,46 +408,6 @@ class Page {
       const { settings, time, tour } = fromFragment(location.hash);
       if (tour) this.guide.open(tour);
       else this.open(settings, time);
-    });
-  }
-
-  private link(): string {
-    const { origin, pathname, protocol } = location;
-    const page = protocol === "file:" ? `file://${pathname}` : origin + pathname;
-    return `${page}#${toFragment(this.controls.settings, this.player.time)}`;
-  }
-
-  /** A page from a file may not write to the clipboard: the text is then shown. */
-  private async copy(what: string, text: string): Promise<void> {
-    document.body.dataset.copied = text;
-    try {
-      await navigator.clipboard.writeText(text);
-      element("status").textContent = `${what} copied.`;
-    } catch {
-      prompt(what, text);
-    }
-  }
-
-  private bindKeys(): void {
-    bindKeys({
-      anywhere: {
-        " ": () => this.player.toggle(),
-        l: () => void this.jump("losses"),
-        m: () => void this.jump("marks"),
-        t: () => void this.jump("timeouts"),
-        "+": () => this.player.changeSpeed(1),
-        "-": () => this.player.changeSpeed(-1),
-      },
-      exceptOnSliders: () => ({
-        ArrowRight: () => this.step(false),
-        ArrowLeft: () => this.step(true),
-        Home: () => this.player.seek(0),
-        End: () => this.player.seek(Infinity),
-        ...(this.isLive && {
-          ArrowUp: ({ shiftKey }: KeyboardEvent) => this.hand.change(shiftKey ? 10 : 1),
-          ArrowDown: ({ shiftKey }: KeyboardEvent) => this.hand.change(shiftKey ? -10 : -1),
-        }),
-      }),
     });
   }
 }

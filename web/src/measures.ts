@@ -6,7 +6,7 @@ import type { Store } from "./store";
 export type Measure = Value | Count;
 
 /** A series at a time, or over a range of time. */
-export interface Value {
+interface Value {
   of: Series;
   /** Number of a flow, or of a link for the queue's series. */
   index?: number;
@@ -18,7 +18,7 @@ export interface Value {
 }
 
 /** The number of events of a kind. */
-export interface Count {
+interface Count {
   count: "losses" | "marks" | "timeouts";
   from?: number;
   to?: number;

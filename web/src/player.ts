@@ -35,9 +35,14 @@ export class Player {
     this.seek(time);
   }
 
+  /** Plays at the next faster or slower speed. */
   changeSpeed(by: 1 | -1): void {
     const at = SPEEDS.indexOf(this.speed) + by;
-    this.speed = SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, at))];
+    this.setSpeed(SPEEDS[Math.max(0, Math.min(SPEEDS.length - 1, at))]);
+  }
+
+  setSpeed(speed: number): void {
+    this.speed = speed;
     this.changed();
   }
 

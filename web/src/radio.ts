@@ -28,7 +28,7 @@ const MOST_IN_QUEUE = 50;
 const QUEUE_COLUMNS = 5;
 
 /** A thing that can be clicked. */
-export interface Spot extends Point {
+interface Spot extends Point {
   packet: number;
 }
 

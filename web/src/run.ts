@@ -1,6 +1,6 @@
 // A run: the simulator moves on in slices between two frames, so that the page always answers.
 import { Lab } from "./core";
-import { Store, takeRows, type Description } from "./store";
+import { Fate, Store, takeRows, type Description } from "./store";
 
 /** A slice's length in ms: a frame of 60 Hz has 16. */
 const SLICE_MS = 12;
@@ -74,6 +74,20 @@ export class Run {
     takeRows(this.lab, this.store);
     this.spent += performance.now() - begun;
   }
+}
+
+/** What a run was, in a line. */
+export function factsOf({ store, traceHash }: Run, seed: bigint): string {
+  const { frames, sent, fate, losses, marks, timeouts } = store;
+  const damaged = fate.values.includes(Fate.Damaged) ? " or damaged" : "";
+  return [
+    `trace hash ${traceHash}`,
+    `seed ${seed}`,
+    ...(frames ? [`${frames.length} frames`, `${frames.lost} not read`] : [`${sent.length} packets`]),
+    `${losses.length} dropped${damaged}`,
+    `${marks.length} marked`,
+    `${timeouts.length} timeouts`,
+  ].join(" · ");
 }
 
 /** Lets the browser handle input and draw. */

@@ -40,13 +40,13 @@ export const MAX_HOPS = 8;
 export const TOPOLOGIES = ["dumbbell", "parking-lot", "chain", "radio"] as const;
 export const LOSS_MODELS = ["single", "bursts", "damage"] as const;
 export const CROSS_TRAFFICS = ["none", "constant", "on-off", "requests"] as const;
-export type Topology = (typeof TOPOLOGIES)[number];
-export type LossModel = (typeof LOSS_MODELS)[number];
-export type CrossTraffic = (typeof CROSS_TRAFFICS)[number];
+type Topology = (typeof TOPOLOGIES)[number];
+type LossModel = (typeof LOSS_MODELS)[number];
+type CrossTraffic = (typeof CROSS_TRAFFICS)[number];
 
 /** The keys of sliders that a scenario file has too. */
 export const FILE_DIALS = ["rate_mbps", "rtt_ms", "queue_bdp", "loss_percent"] as const;
-export type FileDial = (typeof FILE_DIALS)[number];
+type FileDial = (typeof FILE_DIALS)[number];
 /** All sliders. */
 export const DIALS = [...FILE_DIALS, "loss_burst", "cross_percent"] as const;
 export type Dial = (typeof DIALS)[number];

@@ -46,7 +46,7 @@ export interface Description {
   flows: FlowInfo[];
 }
 
-export interface RunEvent {
+interface RunEvent {
   t_s: number;
   flow: number | null;
   kind: string;
@@ -54,7 +54,7 @@ export interface RunEvent {
 }
 
 /** Ways over one link, in the order of leaving. */
-export class Crossings {
+class Crossings {
   readonly packet = integers();
   readonly enter = floats();
   readonly start = floats();

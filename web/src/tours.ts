@@ -31,7 +31,7 @@ export interface Step {
 }
 
 /** A number in the text, and between which bounds the text is true of it. */
-export type Claim = Measure & { low: number; high: number; digits?: number };
+type Claim = Measure & { low: number; high: number; digits?: number };
 
 /** What a step can highlight, as selectors of the page. */
 export const PLACES: Record<string, string> = {
