@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,6 +118,30 @@ def test_a_page_does_not_draw_pictures(tmp_path: Path, monkeypatch: pytest.Monke
     (found,) = [figure for figure in figures(results) if figure.name == "cwnd"]
     with pytest.raises(AssertionError, match="converter"):
         found.svg()
+
+
+def test_a_report_is_quick_to_write_and_to_open(chromium: Any, tmp_path: Path) -> None:
+    """Less than a second of CPU time each: other programs have the processor too."""
+    results = weir.compare(
+        "reno", "cubic", "bbr", rate="10mbit", rtt="40ms", duration="30s", repeat=5, out=tmp_path
+    )
+    begun = time.process_time()
+    path = report.write(results.path)
+    written = time.process_time() - begun
+    page = chromium.new_page(viewport={"width": 1280, "height": 900})
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    page.goto(path.as_uri())
+    Series(page, "goodput")
+    opened_s = page.evaluate("performance.now()") / 1000
+    metrics = session.send("Performance.getMetrics")["metrics"]
+    page.close()
+    (thread,) = (metric["value"] for metric in metrics if metric["name"] == "TaskDuration")
+    print(
+        f"written in {written:.2f} s of CPU time, open after {opened_s:.2f} s, {thread:.2f} of CPU"
+    )
+    assert 0 < written < 1
+    assert 0 < thread < 1
 
 
 @pytest.fixture(scope="module")
