@@ -34,6 +34,7 @@ __all__ = [
     "UdpRelay",
     "_lowered",
     "catalogue",
+    "find_policer",
     "kernel_ends",
     "merge_hosts",
     "parse_contender",
@@ -320,6 +321,16 @@ class HostPart:
         By the rules of ``weir read``: index of the flow, limit, capacity in Mbit/s, rate of a
         policer in Mbit/s, and its burst in bytes. The second time there are none.
         """
+
+    def latencies(self) -> list[tuple[int, int, int]]:
+        """Return round trips of requests that share a flow of a path with its data, after the run.
+
+        Index of the flow, when it was made, and how long it took, in nanoseconds.
+        """
+
+    @property
+    def refused(self) -> int:
+        """Number of datagrams of a path that a packet filter dropped here, after the run."""
 
     @property
     def moved(self) -> int:
@@ -738,6 +749,15 @@ def send_files(
     transfer. After Ctrl-C the facts say ``interrupted``. The stack ``udp`` sends bare datagrams.
     Raises ``ValueError`` for options, addresses and keys, ``TransferError`` if a file cannot be
     read, ``KeyboardInterrupt`` before anything was sent.
+    """
+
+def find_policer(
+    sent: Sequence[tuple[int, int, int | None, bool]],
+) -> tuple[float, int] | None:
+    """Look for a policer in the packets of a flow as its sender knows them.
+
+    Of each packet: time in nanoseconds, bytes, RTT in microseconds, whether it was lost. Return its
+    rate in bits per second, and the bytes before the first loss.
     """
 
 def read_captures(paths: Sequence[Path], *, packets: bool = False) -> CaptureTables:

@@ -11,10 +11,10 @@ from typing import Any
 import polars as pl
 import pytest
 from conftest import Invoke
-from test_capture import tshark
 from test_schemas import check
 
 from weir import _native, load, reading, run
+from weir.bench import limits
 from weir.export import export
 
 SCENARIO = """
@@ -60,14 +60,9 @@ def test_counts_equal_those_of_the_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("place", ["senders", "receivers"])
 def test_counts_equal_those_of_tshark(captures: Path, place: str) -> None:
     file = captures / f"run-{place}.pcapng"
-    (row,) = reading.read([file]).connections.iter_rows(named=True)
-    flags = [name.removeprefix("tshark_") for name in row if name.startswith("tshark_")]
-    fields = [word for flag in flags for word in ("-e", f"tcp.analysis.{flag}")]
-    packets = [line.split("\t") for line in tshark(file, "-T", "fields", *fields)]
-    theirs = {
-        flag: sum(packet[place] != "" for packet in packets) for place, flag in enumerate(flags)
-    }
-    assert {flag: row[f"tshark_{flag}"] for flag in flags} == theirs
+    own = limits.own_counts(reading.read([file]).connections.rows(named=True))
+    theirs = limits.tshark_counts(file, list(own))
+    assert own == theirs
     assert theirs["retransmission"] + theirs["out_of_order"] > 10
 
 
@@ -252,3 +247,23 @@ def test_json_and_report_of_a_log_are_written(invoke: Invoke, tmp_path: Path) ->
     page = (tmp_path / "read/report.html").read_text(encoding="utf-8")
     assert "congestion window" in page
     assert "quinn.sqlog" in invoke("read", log).stdout
+
+
+def test_a_log_with_smoothed_round_trips_alone_shows_a_queue(tmp_path: Path) -> None:
+    """As of the kernel's TCP: samples have no newest round trip, and totals in place of packets."""
+    events = []
+    for tenth in range(100):
+        rtt = 40 + 4 * (tenth % 10)  # a queue that is full once a second
+        metrics = {"smoothed_rtt": rtt, "congestion_window": 1250 * rtt, "ssthresh": 60_000}
+        totals = {"acked_bytes": 125_000 * tenth, "retransmits": tenth // 10}
+        data = {**metrics, **totals, "bytes_in_flight": 1250 * rtt}
+        events.append({"time": 100 * tenth, "name": "recovery:metrics_updated", "data": data})
+    common = {"ODCID": "00", "time_format": "relative", "reference_time": 0}
+    trace = {"vantage_point": {"name": "a", "type": "client"}, "common_fields": common}
+    log = {"qlog_version": "0.3", "qlog_format": "JSON", "traces": [{**trace, "events": events}]}
+    file = tmp_path / "kernel.qlog"
+    file.write_text(json.dumps(log), encoding="utf-8")
+    row = reading.read([file]).connections.row(0, named=True)
+    assert row["retransmits"] == 9
+    assert row["rtt_ms_min"] == pytest.approx(40, rel=0.01)
+    assert row["limit"] == "path-capacity"

@@ -80,7 +80,7 @@ impl SackBlocks {
         self.len == 0
     }
 
-    fn push(&mut self, block: (u32, u32)) {
+    pub(crate) fn push(&mut self, block: (u32, u32)) {
         if let Some(free) = self.blocks.get_mut(usize::from(self.len)) {
             *free = block;
             self.len += 1;

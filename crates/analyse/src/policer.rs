@@ -18,6 +18,40 @@ pub(crate) struct Policer {
     pub(crate) between: (u64, u64),
 }
 
+/// A packet of a flow, of which its sender knows what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentPacket {
+    /// When it was sent, in nanoseconds.
+    pub time: u64,
+    /// Bytes of data.
+    pub len: u32,
+    /// RTT of what was acknowledged at that time, in microseconds.
+    pub rtt: Option<u32>,
+    /// It did not arrive.
+    pub is_lost: bool,
+}
+
+/// The rate, in bytes per second, and the burst of a token bucket without a queue that these packets of a flow went
+/// through, in the order of sending. They were seen at their sender.
+pub fn find_policer(sent: &[SentPacket]) -> Option<(f64, u64)> {
+    let places = sent.iter().scan(0, |place, one| {
+        let here = *place;
+        *place += i64::from(one.len);
+        Some(here)
+    });
+    let passed: Vec<Passed> = places
+        .zip(sent)
+        .map(|(place, &SentPacket { time, len, rtt, is_lost })| Passed {
+            time,
+            place,
+            len,
+            rtt,
+            is_lost,
+        })
+        .collect();
+    find(&passed, Place::Before).map(|policer| (policer.rate, policer.burst))
+}
+
 /// Looks for a policer: with all losses, then without the first and the last two.
 pub(crate) fn find(passed: &[Passed], place: Place) -> Option<Policer> {
     let passed = &passed[..passed.len().min(MOST_PACKETS)];

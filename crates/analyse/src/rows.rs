@@ -49,6 +49,8 @@ pub struct ConnectionRow {
     pub rtt_ms_p95: Option<f64>,
     pub rtt_ms_max: Option<f64>,
     pub rtt_samples: u64,
+    pub queue_delay_ms_p50: Option<f64>,
+    pub queue_delay_ms_p95: Option<f64>,
     pub flight_bytes_max: u64,
     pub window_bytes_min: Option<u64>,
     pub window_bytes_max: Option<u64>,
@@ -62,6 +64,9 @@ pub struct ConnectionRow {
     pub timeouts: u64,
     pub lost_upstream: u64,
     pub reordered: u64,
+    pub acks: u64,
+    pub ack_bytes_mean: Option<f64>,
+    pub paced_ratio: Option<f64>,
     pub dup_acks: u64,
     pub zero_windows: u64,
     pub duplicate_packets: u64,
@@ -285,6 +290,8 @@ fn with_measured(
         rtt_ms_p95: rtt.p95_ms,
         rtt_ms_max: rtt.max_ms,
         rtt_samples: rtt.samples,
+        queue_delay_ms_p50: above(rtt.p50_ms, rtt.min_ms),
+        queue_delay_ms_p95: above(rtt.p95_ms, rtt.min_ms),
         flight_bytes_max: counts.flight_max,
         window_bytes_min: counts.window_min,
         window_bytes_max: counts.window_min.map(|_| counts.window_max),
@@ -297,6 +304,9 @@ fn with_measured(
         timeouts: counts.timeouts,
         lost_upstream: counts.lost_upstream,
         reordered: counts.reordered,
+        acks: counts.acks,
+        ack_bytes_mean: ratio(counts.delivered, counts.acks),
+        paced_ratio: ratio(counts.wide_gaps, counts.gaps).filter(|_| row.capture_point == "sender"),
         dup_acks: counts.dup_acks,
         zero_windows: counts.zero_windows,
         limit: limits.and_then(Limits::largest).map(Limit::name),
@@ -314,6 +324,14 @@ fn with_measured(
         policer_burst_bytes: policer.map(|policer| policer.burst),
         ..row
     }
+}
+
+fn above(value: Option<f64>, least: Option<f64>) -> Option<f64> {
+    Some(value? - least?)
+}
+
+fn ratio(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
 }
 
 /// The times of all limits as shares of their sum.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use weir_analyse::{
-    CaptureCounts, ConnectionRow, PacketRow, PointRow, ReadError, Reading, SliceRow,
+    CaptureCounts, ConnectionRow, PacketRow, PointRow, ReadError, Reading, SentPacket, SliceRow,
 };
 
 use crate::table::Table;
@@ -66,6 +66,16 @@ impl CaptureTables {
     fn warnings(&self) -> Vec<String> {
         self.warnings.clone()
     }
+}
+
+/// Looks for a policer in the packets of a flow as its sender knows them: time in nanoseconds, bytes, RTT in microseconds,
+/// whether it was lost. Returns its rate in bits per second, and the bytes before the first loss.
+#[pyfunction]
+pub(crate) fn find_policer(sent: Vec<(u64, u32, Option<u32>, bool)>) -> Option<(f64, u64)> {
+    let sent = sent.into_iter();
+    let sent: Vec<SentPacket> =
+        sent.map(|(time, len, rtt, is_lost)| SentPacket { time, len, rtt, is_lost }).collect();
+    weir_analyse::find_policer(&sent).map(|(rate, burst)| (rate * 8.0, burst))
 }
 
 /// Reads captures; with `packets` the data packets have a table too. Other Python threads go on meanwhile.
@@ -150,6 +160,8 @@ weir_lab::table!(
         rtt_ms_p95,
         rtt_ms_max,
         rtt_samples,
+        queue_delay_ms_p50,
+        queue_delay_ms_p95,
         flight_bytes_max,
         window_bytes_min,
         window_bytes_max,
@@ -163,6 +175,9 @@ weir_lab::table!(
         timeouts,
         lost_upstream,
         reordered,
+        acks,
+        ack_bytes_mean,
+        paced_ratio,
         dup_acks,
         zero_windows,
         duplicate_packets,

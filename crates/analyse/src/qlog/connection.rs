@@ -48,6 +48,7 @@ struct Reported {
     has_acks: bool,
     /// Whether there are losses by number.
     has_losses: bool,
+    has_latest: bool,
     /// The last number of expiries in a row, and how often it grew.
     pto_count: u64,
     pto_growths: u64,
@@ -400,8 +401,12 @@ impl LoggedConnection {
         if let Some(smoothed) = nanos(&["smoothed_rtt", "srtt"]) {
             self.sent.slices.at(time).srtt = Some(smoothed);
         }
+        let latest = nanos(&["latest_rtt"]);
+        self.reported.has_latest |= latest.is_some();
+        // The smoothed RTT is better than none.
+        let rtt = if self.reported.has_latest { latest } else { nanos(&["smoothed_rtt", "srtt"]) };
         // The log's own packets give every sample.
-        if let Some(rtt) = nanos(&["latest_rtt"]).filter(|_| !self.reported.has_acks) {
+        if let Some(rtt) = rtt.filter(|_| !self.reported.has_acks) {
             self.record_rtt(time, Some(rtt));
         }
     }

@@ -37,7 +37,13 @@ pub(crate) struct Counts {
     pub(crate) timeouts: u64,
     /// Segments that arrived after later ones, without a repetition or before it.
     pub(crate) reordered: u64,
+    /// Acknowledgements of new data.
+    pub(crate) acks: u64,
     pub(crate) dup_acks: u64,
+    /// Gaps between segments that were sent while several were in flight.
+    pub(crate) gaps: u64,
+    /// Those of at least a quarter of the mean gap of a round trip.
+    pub(crate) wide_gaps: u64,
     pub(crate) zero_windows: u64,
     /// Segments that filled a gap after a loss before the place of the capture.
     pub(crate) lost_upstream: u64,

@@ -26,6 +26,8 @@ pub(crate) struct Sender {
     /// The right edge of the receiver's window.
     edge: Option<i64>,
     progressed: u64,
+    /// The last data segment.
+    last_data: u64,
     dup_acks: u32,
     /// The last sample of a cumulative acknowledgement.
     last_rtt: Option<u64>,
@@ -81,6 +83,7 @@ impl Sender {
             hold: Hold::Application,
             edge: None,
             progressed: time,
+            last_data: time,
             dup_acks: 0,
             last_rtt: None,
             recovery_end: None,
@@ -109,6 +112,7 @@ impl Sender {
         let waited_for_timer = matches!(kind, Some(RepeatKind::Timeout | RepeatKind::TailProbe));
         let held = if waited_for_timer { self.network_hold() } else { self.hold };
         self.pass_time(time, held);
+        self.note_gap(time, len);
         let number = self.seen.note_passed(time, data.start, len as u32);
         let found = self.place(time, &data, number, kind);
         if data.end >= self.board.next() {
@@ -132,6 +136,7 @@ impl Sender {
         let before = self.board.in_flight();
         self.take_duplicates(ack);
         if ack.place > self.board.una() {
+            self.seen.counts.acks += 1;
             self.acknowledge(time, ack);
         } else if ack.is_duplicate && self.board.outstanding() > 0 {
             self.dup_acks += 1;
@@ -249,6 +254,17 @@ impl Sender {
             range.number = number;
         }
         seen
+    }
+
+    /// Counts the gap before a segment, if those of a round trip are several. A sender that paces has none that are much
+    /// narrower than the others.
+    fn note_gap(&mut self, time: u64, len: u64) {
+        let gap = time - std::mem::replace(&mut self.last_data, time);
+        let flight = self.board.in_flight();
+        let Some(rtt) = self.last_rtt.filter(|_| flight >= LEAST_PACED * len) else { return };
+        let mean = u128::from(rtt) * u128::from(len) / u128::from(flight.max(1));
+        self.seen.counts.gaps += 1;
+        self.seen.counts.wide_gaps += u64::from(4 * u128::from(gap) >= mean);
     }
 
     fn note_repeat(&mut self, time: u64, kind: RepeatKind, bytes: u64, next: i64) {
@@ -470,3 +486,5 @@ enum Seen {
 const FIRST_ROUNDS: u32 = 1;
 /// Packets sent between a segment and the report that it arrived twice.
 const MOST_BEFORE_DUPLICATE: usize = 1 << 10;
+/// Segments in flight from which on gaps are counted.
+const LEAST_PACED: u64 = 8;

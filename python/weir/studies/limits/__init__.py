@@ -130,10 +130,15 @@ def _found(
     rows = [row for file in files for row in _rows(case, file, interface)]
     if not rows:
         raise InputError(f"study limits: {case}, {place} has no flow with data")
+    places = tuple(row["capture_point"] for row in rows)
+    return Found(case, place, limit, mean_shares(rows, limit), places)
+
+
+def mean_shares(rows: Sequence[dict[str, Any]], limit: str) -> dict[str, float]:
+    """The share of time of each limit, the mean over flows with a configured limit."""
     all_shares = [_shares(row, limit) for row in rows]
     names = dict.fromkeys(name for shares in all_shares for name in shares)
-    mean = {name: sum(one.get(name, 0.0) for one in all_shares) / len(rows) for name in names}
-    return Found(case, place, limit, mean, tuple(row["capture_point"] for row in rows))
+    return {name: sum(one.get(name, 0.0) for one in all_shares) / len(rows) for name in names}
 
 
 def _rows(case: str, file: File, interface: int) -> Iterator[dict[str, Any]]:
