@@ -372,14 +372,19 @@ def test_a_flow_that_is_not_there_is_refused() -> None:
         assert ask(do="hello")["protocol"] == agent.PROTOCOL
 
 
-def _late(record: dict[str, Any]) -> None:
-    record["sent"][0]["steps"][-1][0] = 2**63
+Records = dict[str, dict[str, Any]]
+"""Those of the hosts `a`, which sends, and `b`."""
 
 
-def _forgetful(record: dict[str, Any]) -> None:
-    numbers = [n for _, step in record["sent"][0]["steps"] for n in _numbers(step)]
+def _late(records: Records) -> None:
+    records["a"]["sent"][0]["steps"][-1][0] = 2**63
+
+
+def _forgetful(records: Records) -> None:
+    steps = records["a"]["sent"][0]["steps"]
+    numbers = [n for _, step in steps for n in _numbers(step)]
     counter = next(i for i, value in enumerate(numbers[-1]) if value)
-    record["sent"][0]["steps"][-1:-1] = [[0, {"Sample": [*numbers[-1]]}]]
+    steps[-1:-1] = [[steps[-2][0], {"Sample": [*numbers[-1]]}]]
     numbers[-1][counter] = None
 
 
@@ -390,8 +395,8 @@ def _numbers(step: Any) -> list[list[int | None]]:
     return [kinds[name] for name in ("Open", "Sample") if name in kinds] + closed
 
 
-def _twice(record: dict[str, Any]) -> None:
-    record["received"] *= 2
+def _twice(records: Records) -> None:
+    records["a"]["received"] = records["b"]["received"]
 
 
 @pytest.mark.parametrize(
@@ -402,24 +407,59 @@ def _twice(record: dict[str, Any]) -> None:
         (_twice, "flow 0 has two receivers"),
     ],
 )
-def test_a_record_that_cannot_be_is_refused(
-    damage: Callable[[dict[str, Any]], None], said: str
-) -> None:
-    text = '[[flow]]\nstack = "reno"\nmax_pacing_rate = "10mbit"\n[measure]\nduration = "300ms"\n'
+def test_a_record_that_cannot_be_is_refused(damage: Callable[[Records], None], said: str) -> None:
+    scenario, records = recorded("300ms")
+    merged(scenario, records)
+    damage(records)
+    with pytest.raises(RuntimeError, match=f"host 'a': .*{said}"):
+        merged(scenario, records)
+
+
+def test_a_flow_of_which_nothing_arrived_is_a_warning() -> None:
+    scenario, records = recorded("1200ms")
+
+    def health() -> str:
+        return str(pl.DataFrame(merged(scenario, records).table("summary"))["health"][0])
+
+    said = "flow 'flow0': nothing arrived"
+    assert said not in health()
+    records["b"]["received"][0]["log"] = []
+    assert said in health()
+
+
+def merged(scenario: scenarios.Effective, records: Records) -> _native.RunResult:
+    hosts = [(name, 0, json.dumps(record)) for name, record in records.items()]
+    return _native.merge_hosts(scenario.checked, 1, hosts)
+
+
+def recorded(duration: str) -> tuple[scenarios.Effective, Records]:
+    """A run of one flow from a host to another, and their records."""
+    text = f"""
+[[flow]]
+stack = "reno"
+max_pacing_rate = "10mbit"
+[measure]
+duration = "{duration}"
+warmup = "100ms"
+"""
     scenario = Source(text, "test").in_world(scenarios.HOSTS).at({})
     prepare = {"do": "prepare", "scenario": scenario.text, "seed": 1}
-    with agent_process() as (_, ask):
-        ports = ask(**prepare, sends={"0": "127.0.0.1"}, receives=[0])["ports"]
-        peers = {"0": f"127.0.0.1:{ports['0']}"}
-        assert ask(do="start", at=time.monotonic_ns(), peers=peers) == {}
-        time.sleep(0.6)
-        ask(do="stop")
-        text = ask(do="record")["record"]
-    _native.merge_hosts(scenario.checked, 1, [("a", 0, text)])
-    record = json.loads(text)
-    damage(record)
-    with pytest.raises(RuntimeError, match=f"host 'a': .*{said}"):
-        _native.merge_hosts(scenario.checked, 1, [("a", 0, json.dumps(record))])
+    with agent_process() as (_, sender), agent_process() as (_, receiver):
+        port = receiver(**prepare, sends={}, receives=[0])["ports"]["0"]
+        source = sender(**prepare, sends={"0": "127.0.0.1"}, receives=[])["sources"]["0"]
+        now = time.monotonic_ns()
+        assert receiver(do="start", at=now, peers={"0": source}) == {}
+        assert sender(do="start", at=now, peers={"0": f"127.0.0.1:{port}"}) == {}
+        end = time.monotonic() + 0.3 + _native.parse_quantity("time", duration)
+        while time.monotonic() < end:  # without a message they would end
+            for ask in (sender, receiver):
+                ask(do="clock")
+            time.sleep(0.2)
+        texts = {}
+        for name, ask in (("a", sender), ("b", receiver)):
+            ask(do="stop")
+            texts[name] = json.loads(ask(do="record")["record"])
+    return scenario, texts
 
 
 @pytest.mark.parametrize("record", ["", "{}", '{"sent":[],"received":[]}', "[1]"])

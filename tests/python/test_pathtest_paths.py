@@ -75,24 +75,57 @@ def test_a_path_that_clears_marks_is_found(tmp_path: Path) -> None:
     assert [runs[column][0] for column in ("ecn_down", "dscp_down")] == ["kept", "kept"]
 
 
-def test_our_transport_finds_a_policer(tmp_path: Path) -> None:
+def test_what_this_machine_drops_of_our_transport_is_counted(tmp_path: Path) -> None:
+    rule = "udp dport 9077 udp length > 1000 numgen inc mod 50 0 drop"
+    row = measured_behind(rule, tmp_path, "--stack", "rack/cubic", "--duration", "3s")
+    results = weir.load(str(tmp_path / "test/latest"))
+    warning = results.manifest["health"]["warnings"][0]
+    assert "a packet filter of this machine dropped " in warning
+    # Each is sent again, and some of these are dropped too.
+    count = int(warning.split("dropped ")[1].split()[0])
+    assert count == pytest.approx(results.samples["retransmits"].to_list()[-1], rel=0.2, abs=5)
+    assert row["goodput_mbps"]["mean"] > 0
+
+
+@pytest.mark.parametrize(
+    "load", [("--stack", "rack/cubic"), ("--cc", "cubic"), ("--udp", "20mbit")], ids=" ".join
+)
+def test_a_load_finds_a_policer(load: tuple[str, str], tmp_path: Path) -> None:
     lacking = netns.missing()
     if lacking:
         pytest.skip(lacking)
     policer = "policer.rate=10mbit,policer.burst=50kB"
     with netns.joined(rate="50mbit", delay="20ms", queue="1bdp", up=policer) as link:
-        row = measured_up(
-            link.left, link.right, tmp_path, "--stack", "rack/cubic", "--duration", "4s"
-        )
+        row = measured_up(link.left, link.right, tmp_path, *load, "--duration", "5s")
         report = link.report()
     if report["warnings"]:
         pytest.skip(f"the emulator was not on time: {report['warnings'][0]}")
     results = weir.load(str(tmp_path / "test/latest"))
     assert results.runs["limit"][0] == "policer"
-    # Of 1500 bytes that pass, 1440 are data. The estimate is the rate between the first and the
-    # last loss, and CUBIC's window there is at least 0.7 of the one at a loss (RFC 9438 §4.6).
-    assert 0.7 < row["policer_mbps"]["mean"] / (10 * 1440 / 1500) < 1.02
+    # Of 1500 bytes that pass, 1440 are data, of datagrams 1200 of 1228. The estimate is the rate
+    # between the first and the last loss, and CUBIC's window there is at least 0.7 of the one at a
+    # loss (RFC 9438 §4.6). That of datagrams is the rate of the policer.
+    data = 1200 / 1228 if load[0] == "--udp" else 1440 / 1500
+    least = 0.98 if load[0] == "--udp" else 0.7
+    assert least < row["policer_mbps"]["mean"] / (10 * data) < 1.02
     assert results.scan("limits").collect()["policer_burst_bytes"][0] > 50_000
+
+
+def test_requests_share_flows_of_our_transport(tmp_path: Path) -> None:
+    """They take a round trip with the queue of the flow at least, and no two of them."""
+    lacking = netns.missing()
+    if lacking:
+        pytest.skip(lacking)
+    with netns.joined(rate="20mbit", delay="20ms", queue="1bdp") as link:
+        row = measured_up(
+            link.left, link.right, tmp_path, "--stack", "rack/cubic", "--duration", "5s"
+        )
+        report = link.report()
+    if report["warnings"]:
+        pytest.skip(f"the emulator was not on time: {report['warnings'][0]}")
+    rpm, loaded = (row[name]["mean"] for name in ("responsiveness_rpm", "loaded_rtt_ms_p50"))
+    # Of a handshake, an answer and a request on the flow, each takes about the loaded RTT.
+    assert 60_000 / (2 * loaded) < rpm < 60_000 / 40
 
 
 def test_a_test_measures_an_emulated_path(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use weir_emulate::datagrams::PathSocket;
-use weir_emulate::kernel::{self, HostRecord, MeasuredHost, PacketLog};
+use weir_emulate::kernel::{self, HostRecord, MeasuredHost, SharedPathLog};
 use weir_units::Duration;
 
 use crate::error::{Problem, ScenarioError};
@@ -36,7 +36,7 @@ impl HostPart {
     }
 
     /// The ends of flows of our own transport on one side of a path: of those in `sends` the sending ones,
-    /// of all others the receiving ones. The packets of the first are recorded.
+    /// of all others the receiving ones. The first are recorded.
     ///
     /// # Errors
     /// If a flow is not one of our transport, or its segments do not fit the path.
@@ -45,10 +45,10 @@ impl HostPart {
         seed: u64,
         path: PathSocket,
         sends: &BTreeSet<usize>,
-    ) -> Result<(Self, PacketLog), RunError> {
+    ) -> Result<(Self, SharedPathLog), RunError> {
         let part = kernel::HostPart::over(scenario.spec(), seed, path, sends)?;
-        let (part, packets) = part.recording();
-        Ok((Self(part), packets))
+        let (part, log) = part.recording();
+        Ok((Self(part), log))
     }
 
     /// Number of bytes that flows of our own transport have sent or received so far, while it runs too.

@@ -6,13 +6,13 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::ControlFlow;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use weir_analyse::{ConnectionRow, Reading};
-use weir_emulate::kernel::PacketLog;
+use weir_emulate::kernel::{PathLog, SharedPathLog};
 use weir_lab::{FIRST_CAPTURED_PORT, RunError};
 
 use crate::lab::{CheckedScenario, RunControl, RunResult, refused};
@@ -23,7 +23,7 @@ use crate::path::PathSocket;
 pub(crate) struct HostPart {
     part: Mutex<Option<weir_lab::HostPart>>,
     moved: Arc<AtomicU64>,
-    packets: PacketLog,
+    log: SharedPathLog,
 }
 
 type Limits = (usize, Option<&'static str>, Option<f64>, Option<f64>, Option<u64>);
@@ -48,7 +48,7 @@ impl HostPart {
     }
 
     /// The ends of flows of our own transport on one side of a path, which takes its socket: of those in
-    /// `sends` the sending ones, whose packets are recorded, of all others the receiving ones.
+    /// `sends` the sending ones, which are recorded, of all others the receiving ones.
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value, reason = "they come from Python")]
     fn over(
@@ -58,14 +58,14 @@ impl HostPart {
         sends: BTreeSet<usize>,
     ) -> PyResult<Self> {
         let part = weir_lab::HostPart::over(scenario.scenario(), seed, path.take()?, &sends);
-        let (part, packets) = part.map_err(failed)?;
-        Ok(Self { packets, ..Self::new_of(part) })
+        let (part, log) = part.map_err(failed)?;
+        Ok(Self { log, ..Self::new_of(part) })
     }
 
     /// What limited the flows of a path that were sent here, by the rules of `weir read`, after the run:
     /// index of the flow, limit, capacity in Mbit/s, rate of a policer in Mbit/s, and its burst in bytes.
     fn limits(&self, py: Python<'_>) -> PyResult<Vec<Limits>> {
-        let packets = std::mem::take(&mut *self.packets.lock().expect("no thread panics with it"));
+        let packets = std::mem::take(&mut self.log().packets);
         if packets.is_empty() {
             return Ok(Vec::new());
         }
@@ -77,6 +77,19 @@ impl HostPart {
             let rows = reading.finish().connections.into_iter();
             Ok(rows.filter_map(|row| limits(&row)).collect())
         })
+    }
+
+    /// Round trips of requests that share a flow of a path with its other data, after the run: index of the flow,
+    /// when it was made, and how long it took, in nanoseconds.
+    fn latencies(&self) -> Vec<(u32, u64, u64)> {
+        let latencies = std::mem::take(&mut self.log().latencies).into_iter();
+        latencies.map(|one| (one.flow, one.asked.as_nanos(), one.latency.as_nanos())).collect()
+    }
+
+    /// Number of datagrams of a path that a packet filter of this host dropped, after the run.
+    #[getter]
+    fn refused(&self) -> u64 {
+        self.log().refused
     }
 
     /// Number of bytes that flows of our own transport have sent or received so far.
@@ -131,7 +144,11 @@ fn addresses<T: FromStr>(texts: BTreeMap<usize, String>) -> PyResult<BTreeMap<us
 
 impl HostPart {
     fn new_of(part: weir_lab::HostPart) -> Self {
-        Self { moved: part.moved(), part: Mutex::new(Some(part)), packets: PacketLog::default() }
+        Self { moved: part.moved(), part: Mutex::new(Some(part)), log: SharedPathLog::default() }
+    }
+
+    fn log(&self) -> MutexGuard<'_, PathLog> {
+        self.log.lock().expect("no thread panics with it")
     }
 
     fn with<T>(&self, read: fn(&weir_lab::HostPart) -> Result<T, RunError>) -> PyResult<T> {

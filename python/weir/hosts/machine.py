@@ -209,6 +209,7 @@ class Machine:
         if code == NOT_FOUND:
             program = self.host.program
             return self._error(f"there is no {program} there; name it with program in the list")
+        self._threads[-1].join(_END_S)  # reads the reason
         return self._error(self._last_error or f"ssh ended with exit code {code}")
 
     def _error(self, text: str) -> HostError:

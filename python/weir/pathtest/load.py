@@ -14,7 +14,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from weir.pathtest import tcp_info
+from weir.pathtest import policing, tcp_info
+from weir.pathtest.policing import Counters
 from weir.pathtest.tcp_info import Reading
 from weir.pathtest.worker import Worker
 
@@ -29,6 +30,9 @@ _UNSENT_BYTES = 64 << 10
 _BUFFER_BYTES = 1 << 20
 LOG_NS = 5_000_000
 _BURST_S = 0.1
+_COUNT_S = 0.02
+"""Between two looks at the counters of a few senders."""
+_FINE = 8
 _STEP_S = 0.02
 _NO_LINGER = struct.pack("ii", 1, 0)
 
@@ -117,6 +121,21 @@ class Sender(Load):
             return tcp_info.read(self.connection)
         except OSError:
             return None
+
+    def counters(self) -> Counters | None:
+        """What shows a policer; None when it has ended."""
+        try:
+            return tcp_info.counters(self.connection)
+        except OSError:
+            return None
+
+    @property
+    def mss(self) -> int:
+        """Bytes of data in a segment; 0 when it has ended."""
+        try:
+            return self.connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+        except OSError:
+            return 0
 
     def _work(self) -> Sequence[Callable[[], None]]:
         return self._send, self._read_numbers
@@ -233,20 +252,41 @@ class Sampler(Worker):
     def __init__(self, senders: Sequence[Sender], interval_s: float) -> None:
         super().__init__("samples")
         self._senders, self._interval_s = senders, interval_s
+        self._mss = [sender.mss for sender in senders]
+        self._counters: list[list[Counters]] = [[] for _ in senders]
         self.rows: list[tuple[int, int, Reading]] = []
         """Time on the monotonic clock in ns, index of the sender, reading."""
 
+    def policers(self, first: int) -> list[tuple[int, str, None, float, int]]:
+        """Policers of senders, whose flows have numbers from `first`, as rows of `FlowLimit`."""
+        found = []
+        for index, (read, mss) in enumerate(zip(self._counters, self._mss, strict=True)):
+            policer = policing.of_counters(read, mss)
+            if policer is not None:
+                found.append((first + index, "policer", None, *policer))
+        return found
+
     def _run(self) -> None:
-        # The last reading comes after the end.
+        # The last reading comes after the end. Many senders are counted less often.
+        step_s = _COUNT_S * (1 + len(self._senders) // _FINE)
+        next_s = time.monotonic()
         while True:
             is_last = self._ended.is_set()
-            for index, sender in enumerate(self._senders):
-                reading = sender.read()
-                if reading is not None:
-                    self.rows.append((time.monotonic_ns(), index, reading))
+            for sender, counters in zip(self._senders, self._counters, strict=True):
+                if (counted := sender.counters()) is not None:
+                    counters.append(counted)
+            if is_last or time.monotonic() >= next_s:
+                self._read()
+                next_s += self._interval_s
             if is_last:
                 return
-            self._ended.wait(self._interval_s)
+            self._ended.wait(step_s)
+
+    def _read(self) -> None:
+        for index, sender in enumerate(self._senders):
+            reading = sender.read()
+            if reading is not None:
+                self.rows.append((time.monotonic_ns(), index, reading))
 
 
 _MAX_PACING_RATE = 47

@@ -12,9 +12,9 @@ from typing import Any
 
 from weir import _native
 from weir.errors import WeirError
-from weir.pathtest import marks, wire
+from weir.pathtest import marks, policing, wire
 from weir.pathtest.control import CONNECT_S, Control
-from weir.pathtest.datagrams import DatagramLoad
+from weir.pathtest.datagrams import LENGTH, DatagramLoad
 from weir.pathtest.load import Load, Point, Receiver, Sampler, Sender
 from weir.pathtest.own import MOST_MSS, SAMPLE_S, OwnLoad, OwnSpec, largest_mss
 from weir.pathtest.probes import Clocks, Prober
@@ -87,7 +87,7 @@ class Run:
         senders = [load for load in self._loads if isinstance(load, Sender)]
         sampler = Sampler(senders, SAMPLE_S)
         requests = None
-        if self._loads:
+        if order.udp_bps is None:
             requests = Requests(control.address, self._token, self._loads)
         prober.begin_load()
         control.begin()
@@ -108,7 +108,7 @@ class Run:
         prober.end()
         clocks = _clocks(prober, began, ended)
         record = Record(order, began, prober, clocks, ended, cpu_ratio=cpu_ratio)
-        self._fill(record, sampler.rows, theirs)
+        self._fill(record, sampler, theirs)
         record.marks = _marks(prober, theirs)
         if requests is not None:
             record.foreign_ns = requests.foreign_ns
@@ -183,27 +183,32 @@ class Run:
         for _ in self._control.turns(AFTER_S, is_stopped):
             pass
 
-    def _fill(
-        self, record: Record, rows: Sequence[tuple[int, int, Reading]], theirs: dict[str, Any]
-    ) -> None:
+    def _fill(self, record: Record, sampler: Sampler, theirs: dict[str, Any]) -> None:
         """Puts what the two ends measured together."""
         clocks, path = record.clocks, self._path
-        own, failures = list(rows), list[str | None]()
+        own, failures = list(sampler.rows), list[str | None]()
+        limits = [*theirs["limits"]]
         logs = [list(load.log) for load in self._loads if isinstance(load, Receiver)]
         if isinstance(path, OwnLoad):
             if path.failure is not None:
                 raise WeirError(path.failure)
             own, logs, failures = path.samples(), path.logs(), path.failures()
             record.dropped = path.dropped() + int(theirs["dropped"])
-            limits = [*path.limits(), *theirs["limits"]]
-            record.limits = sorted((FlowLimit(*row) for row in limits), key=lambda row: row.flow)
+            record.refused = path.refused(), int(theirs["refused"])
+            limits += path.limits()
+            record.loaded_ns = path.latencies()
+            record.loaded_ns += [(_ours(clocks, int(t)), int(ns)) for t, ns in theirs["latencies"]]
         elif isinstance(path, DatagramLoad):
-            record.streams = list(_streams(path.record(), theirs["datagrams"], clocks))
+            ours = path.record()
+            record.streams = list(_streams(ours, theirs["datagrams"], clocks))
+            record.limits = list(_policers(ours, theirs["datagrams"]))
             return
         else:
             failures = [load.failure for load in self._loads]
+            limits += sampler.policers(0)
+            record.loaded_ns = [point for load in self._loads for point in load.latencies_ns]
+        record.limits = sorted((FlowLimit(*row) for row in limits), key=lambda row: row.flow)
         record.flows = list(_flows(self._order, own, logs, failures, theirs, clocks))
-        record.loaded_ns = [point for load in self._loads for point in load.latencies_ns]
 
 
 class _Meter:
@@ -263,7 +268,7 @@ def _flows(
     """Puts the two ends of each flow together."""
 
     def ours(server_ns: int) -> int:
-        return server_ns if clocks is None else clocks.to_client(server_ns)
+        return _ours(clocks, server_ns)
 
     def of(rows: Sequence[tuple[int, int, Reading]], flow: int) -> list[tuple[int, Reading]]:
         return [(t, reading) for t, index, reading in rows if index == flow]
@@ -276,6 +281,24 @@ def _flows(
         yield Flow(f"up{flow}", their_logs[flow], of(own, flow), failed[flow])
     for flow in range(down):
         yield Flow(f"down{flow}", own_logs[flow], of(their_rows, flow), failed[up + flow])
+
+
+def _ours(clocks: Clocks | None, server_ns: int) -> int:
+    """A time of the server on our clock, as far as the clocks are known."""
+    return server_ns if clocks is None else clocks.to_client(server_ns)
+
+
+def _policers(ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[FlowLimit]:
+    """Policers that datagrams went through, up and down."""
+    flow = 0
+    for sent, received in ((ours["sent"], theirs["received"]), (theirs["sent"], ours["received"])):
+        if sent is None:
+            continue
+        first = [policing.Datagram(*map(int, one)) for one in received["first"]]
+        policer = policing.of_datagrams(first, LENGTH)
+        if policer is not None:
+            yield FlowLimit(flow, "policer", None, *policer)
+        flow += 1
 
 
 def _streams(

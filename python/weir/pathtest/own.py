@@ -150,6 +150,14 @@ class OwnLoad:
         """Datagrams for which this machine's receive buffer had no space."""
         return int(self._record.get("dropped", 0))
 
+    def refused(self) -> int:
+        """Datagrams that a packet filter of this machine dropped."""
+        return self._part.refused
+
+    def latencies(self) -> list[Point]:
+        """When a request was made on a flow that was sent here, and the time until its answer."""
+        return [(self._began_ns + asked, ns) for _, asked, ns in self._part.latencies()]
+
     def limits(self) -> list[tuple[Any, ...]]:
         """What limited the flows that were sent here, as of `HostPart.limits`."""
         return [] if self.failure is not None else list(self._part.limits())

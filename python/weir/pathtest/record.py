@@ -60,7 +60,7 @@ class Flow:
 
 @dataclass(frozen=True, slots=True)
 class FlowLimit:
-    """What limited a flow of our transport, by the rules of `weir read` at its sender."""
+    """What limited a flow, by the rules of `weir read`; of TCP and UDP only a policer."""
 
     flow: int
     limit: str | None
@@ -107,3 +107,5 @@ class Record:
     limits: list[FlowLimit] = field(default_factory=list)
     dropped: int = 0
     """Datagrams of our transport that the receiving machines dropped, and not the path."""
+    refused: tuple[int, int] = (0, 0)
+    """Datagrams of our transport that packet filters dropped, of this machine and of the server."""

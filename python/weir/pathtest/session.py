@@ -15,7 +15,7 @@ from weir.errors import InputError
 from weir.pathtest import probes, tcp_info, wire
 from weir.pathtest.channel import Channel, ChannelError, Message, SilentError
 from weir.pathtest.datagrams import DatagramLoad
-from weir.pathtest.load import Load, Receiver, Sampler, Sender
+from weir.pathtest.load import Load, Point, Receiver, Sampler, Sender
 from weir.pathtest.own import LEAST_MSS, MOST_MSS, SAMPLE_S, OwnLoad, OwnSpec
 from weir.pathtest.wire import Arrival, Datagram
 
@@ -232,18 +232,24 @@ class Run:
         logs = [list(load.log) for load in flows.values() if isinstance(load, Receiver)]
         samples = [] if self._sampler is None else self._sampler.rows
         load, failures, limits = self._path_load, list[str | None](), list[Any]()
-        dropped = 0
+        dropped = refused = 0
+        latencies = list[Point]()
         if isinstance(load, OwnLoad):
             if load.failure is not None:
                 raise ChannelError(load.failure)
             logs, samples, failures = load.logs(), load.samples(), load.failures()
-            limits, dropped = load.limits(), load.dropped()
+            limits, dropped, refused = load.limits(), load.dropped(), load.refused()
+            latencies = load.latencies()
+        elif self._sampler is not None:
+            limits = self._sampler.policers(self._request.up)
         return {
             "logs": logs,
             "samples": [list(row) for row in samples],
             "failures": failures,
             "limits": limits,
+            "latencies": latencies,
             "dropped": dropped,
+            "refused": refused,
             "datagrams": load.record() if isinstance(load, DatagramLoad) else None,
             "marks": list(self._marks.items()),
         }

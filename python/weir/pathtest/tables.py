@@ -52,7 +52,8 @@ LIMITS = {
     "policer_mbps": pl.Float64,
     "policer_burst_bytes": pl.UInt64,
 }
-"""Columns of table `limits`: what `weir read` finds in the packets of flows of our transport."""
+"""Columns of table `limits`: what `weir read` finds in the packets of flows of our transport, and
+policers of other loads."""
 
 SUMMARY = {
     **dict.fromkeys(("idle_rtt_ms_p50", "loaded_rtt_ms_p50", "loaded_rtt_ms_p95"), pl.Float64),
@@ -255,8 +256,9 @@ def _marks(record: Record) -> Iterator[Row]:
 
 
 def _limits(record: Record) -> Iterator[Row]:
+    names = [flow.name for flow in record.flows] + [stream.name for stream in record.streams]
     for limit in record.limits:
-        yield {"name": record.flows[limit.flow].name, **asdict(limit)}
+        yield {"name": names[limit.flow], **asdict(limit)}
 
 
 def _probes(record: Record) -> Iterator[Row]:
@@ -353,18 +355,25 @@ def _health(record: Record) -> str:
         return "no probe was answered: does UDP reach the server?"
     if record.cpu_ratio > _STRAINED:
         return f"this process used {record.cpu_ratio:.0%} of a processor: it may limit the rate"
+    for end, count in zip(("this machine", "the server"), record.refused, strict=True):
+        if count:
+            return f"a packet filter of {end} dropped {count} datagrams before the path"
     if record.dropped:
         return f"the receiving machines dropped {record.dropped} datagrams"
+    return next(_unsent(record), "good")
+
+
+def _unsent(record: Record) -> Iterator[str]:
+    """Why fewer datagrams of a load at a rate were sent or received than the path allows."""
     order = record.order
     for stream in record.streams:
         planned = (order.udp_bps or 0) * order.duration_s / ((LENGTH + HEADERS) * 8)
         if stream.sent - stream.refused < (1 - _UNSENT) * planned:
-            return f"{stream.name}: the sender did not keep to the rate"
+            yield f"{stream.name}: the sender did not keep to the rate"
         if stream.refused:
-            return f"{stream.name}: the sending machine dropped {stream.refused} datagrams"
+            yield f"{stream.name}: the sending machine dropped {stream.refused} datagrams"
         if stream.dropped:
-            return f"{stream.name}: the receiving machine dropped {stream.dropped} datagrams"
-    return "good"
+            yield f"{stream.name}: the receiving machine dropped {stream.dropped} datagrams"
 
 
 def _digest(record: Record) -> str:

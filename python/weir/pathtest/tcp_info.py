@@ -9,9 +9,11 @@ import os
 import socket
 import struct
 import sys
+import time
 from typing import NamedTuple
 
 from weir.errors import InputError
+from weir.pathtest.policing import Counters
 
 _LENGTH = 248
 """Up to `tcpi_total_rto_time`, which Linux 6.7 added; older kernels return less."""
@@ -57,6 +59,20 @@ def read(connection: socket.socket) -> Reading:
         OSError: the connection is gone.
     """
     return parse(connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LENGTH))
+
+
+def counters(connection: socket.socket) -> Counters:
+    """Asks the kernel for the few counts that show a policer.
+
+    Raises:
+        OSError: the connection is gone, or the kernel is too old.
+    """
+    info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _LENGTH)
+    now = time.monotonic_ns()
+    delivered, retransmits, srtt = (
+        int.from_bytes(info[at : at + 4], sys.byteorder) for at in (192, 100, 68)
+    )
+    return Counters(now, delivered, retransmits, srtt)
 
 
 def parse(info: bytes) -> Reading:

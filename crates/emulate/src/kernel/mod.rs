@@ -40,7 +40,9 @@ use weir_trace::{Capture, Histogram, SampleRow};
 use weir_units::{Duration, Instant};
 
 use self::check::kernel_config;
-pub use self::hosts::{HostPart, MeasuredHost, PacketLog, check_between_hosts, merge};
+pub use self::hosts::{
+    FlowLatency, HostPart, MeasuredHost, PathLog, SharedPathLog, check_between_hosts, merge,
+};
 use self::info::TcpInfoReader;
 pub(crate) use self::info::script_info;
 use self::machine::{Machine, Setting};

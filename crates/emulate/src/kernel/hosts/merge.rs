@@ -235,6 +235,7 @@ fn assess(outcome: &mut Outcome, spec: &RunSpec, seed: u64, hosts: &[MeasuredHos
         }));
     }
     warnings.extend(limited_by_buffers(outcome, spec));
+    warnings.extend(outcome.flows.iter().filter_map(|row| silent(row, spec, seed)));
     let summary = &mut outcome.summary;
     summary.unasked_drops =
         Some(hosts.iter().fold(0, |sum, host| host.record.dropped.saturating_add(sum)));
@@ -245,6 +246,18 @@ fn assess(outcome: &mut Outcome, spec: &RunSpec, seed: u64, hosts: &[MeasuredHos
     let settings = hosts.iter().map(|host| format!("{}: {}", host.name, host.record.settings));
     summary.settings = Some(settings.collect::<Vec<_>>().join(" | "));
     add(summary, warnings);
+}
+
+/// A flow of which nothing arrived, although it had the time.
+fn silent(row: &FlowRow, spec: &RunSpec, seed: u64) -> Option<String> {
+    let planned = spec.flows[row.flow as usize].drawn_start(seed);
+    let had_time = planned + LEAST_TIME < Instant::ZERO + spec.measure.duration;
+    let name = &row.name;
+    (had_time && row.delivered_bytes == 0).then(|| {
+        format!(
+            "flow '{name}': nothing arrived; is its address wrong, or its port behind a firewall?"
+        )
+    })
 }
 
 /// A start that may be off by more than a round trip is another experiment.
@@ -265,3 +278,5 @@ fn started_off(
 
 /// The last steps of a run are taken when it is over.
 const LATEST: Duration = Duration::from_secs(60);
+/// A flow that is shorter may have had no answer to its first packets.
+const LEAST_TIME: Duration = Duration::from_secs(1);

@@ -12,4 +12,4 @@ mod tap;
 
 pub use self::merge::{MeasuredHost, merge};
 pub use self::part::{HostPart, check_between_hosts};
-pub use self::tap::PacketLog;
+pub use self::tap::{FlowLatency, PathLog, SharedPathLog};

@@ -24,7 +24,7 @@ use super::super::receivers::Arrivals;
 use super::super::record::{EVENT_KINDS, Ending, ReceivedFlow, SentFlow, Step, numbers};
 use super::super::senders::{Lateness, after};
 use super::super::shared::{Polls, Shared, be_eager};
-use super::tap::{PacketLog, Tap};
+use super::tap::{SharedPathLog, Tap};
 use crate::health::thread_cpu_time;
 use crate::relay::overflow;
 use crate::world::frame;
@@ -96,7 +96,7 @@ struct Here {
 }
 
 impl<'a> OwnPart<'a> {
-    /// The ends of the flows `sides`, each with the address of its other end. `log` receives the packets of
+    /// The ends of the flows `sides`, each with the address of its other end. `log` receives the record of
     /// those that are sent here.
     pub(super) fn new(
         spec: &'a RunSpec,
@@ -105,7 +105,7 @@ impl<'a> OwnPart<'a> {
         sides: &BTreeMap<usize, (Side, SocketAddr)>,
         interval: Duration,
         moved: Arc<AtomicU64>,
-        log: Option<PacketLog>,
+        log: Option<SharedPathLog>,
     ) -> io::Result<Self> {
         let here = sides.iter().map(|(flow, (side, peer))| {
             (*flow as u32, Here { side: *side, peer: *peer, own: None })
@@ -153,10 +153,13 @@ impl<'a> OwnPart<'a> {
             self.medium.net.now = now;
             self.read(&mut inbox)?;
             self.wake(now);
-            for end in self.ends.values_mut() {
+            for (flow, end) in &mut self.ends {
                 let has_ended = now >= self.medium.end && end.end(self.medium.end);
                 if has_ended || end.note(now, now >= warmed_up) {
                     shared.close_flow();
+                }
+                if let Some(tap) = &mut self.medium.tap {
+                    tap.on_acked(*flow, end.last.acked, now);
                 }
             }
             if let Some(due) = next_sample.filter(|due| *due <= now) {
@@ -400,12 +403,13 @@ impl Medium for HostMedium<'_> {
         if packet.direction != side.direction() || is_late {
             return;
         }
+        let place = offset..offset + u64::from(segment.payload_len);
         if side == Side::Sender
             && let Some(tap) = &mut self.tap
         {
             tap.record(&packet, self.net.now);
+            tap.on_sent(packet.flow, place.end);
         }
-        let place = offset..offset + u64::from(segment.payload_len);
         self.scratch.clear();
         let payload = self.pattern.bytes(packet.flow, packet.direction, place);
         frame::emit(&packet, payload, &mut self.scratch);
@@ -416,11 +420,12 @@ impl Medium for HostMedium<'_> {
             bytes: &self.scratch,
             stride: self.scratch.len(),
         });
-        // What the system has no buffer for is lost.
-        if let Err(error) = sent
-            && error.kind() != io::ErrorKind::WouldBlock
-        {
-            self.error.get_or_insert(error);
+        let Err(error) = sent else { return };
+        match (error.kind(), &mut self.tap) {
+            // What the system has no buffer for is lost.
+            (io::ErrorKind::WouldBlock, _) => {}
+            (io::ErrorKind::PermissionDenied, Some(tap)) => tap.on_refused(),
+            _ => drop(self.error.get_or_insert(error)),
         }
     }
 

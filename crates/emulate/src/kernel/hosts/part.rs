@@ -25,7 +25,7 @@ use super::super::senders::{Context, FlowEvent, Legacy, Sender, Senders};
 use super::super::shared::Shared;
 use super::super::{KernelError, joined, machine, sockets};
 use super::own::{OwnPart, OwnRecord};
-use super::tap::PacketLog;
+use super::tap::SharedPathLog;
 use crate::datagrams::PathSocket;
 
 /// Refuses what no pair of hosts can run, whatever congestion controls they have.
@@ -63,8 +63,8 @@ pub struct HostPart {
     own_receives: Vec<usize>,
     /// Bytes that our own flows have sent and received, as far as they are acknowledged.
     moved: Arc<AtomicU64>,
-    /// Where the packets of our own flows that it sends are recorded.
-    packets: Option<PacketLog>,
+    /// Where our own flows that it sends are recorded.
+    log: Option<SharedPathLog>,
 }
 
 impl HostPart {
@@ -164,14 +164,14 @@ impl HostPart {
             own_sends: BTreeMap::new(),
             own_receives: Vec::new(),
             moved: Arc::default(),
-            packets: None,
+            log: None,
         }
     }
 
-    /// The same that records the packets of our own flows that it sends, and where they are after the run.
+    /// The same that records our own flows that it sends, and where the record is after the run.
     #[must_use]
-    pub fn recording(mut self) -> (Self, PacketLog) {
-        let log = self.packets.get_or_insert_default().clone();
+    pub fn recording(mut self) -> (Self, SharedPathLog) {
+        let log = self.log.get_or_insert_default().clone();
         (self, log)
     }
 
@@ -238,9 +238,8 @@ impl HostPart {
         });
         let ends: Vec<_> = ends.collect();
         let receives = !ends.is_empty() || !own_receives.is_empty();
-        let own = socket.map(|socket| {
-            OwnPart::new(&spec, seed, socket, &own_sides, interval, moved, self.packets)
-        });
+        let own = socket
+            .map(|socket| OwnPart::new(&spec, seed, socket, &own_sides, interval, moved, self.log));
         let own = own.transpose().map_err(opening)?;
         let mut goes_on = || {
             let has_ended = shared.is_over() || (shared.open_flows() == 0 && !receives);
