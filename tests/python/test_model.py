@@ -7,13 +7,14 @@ import math
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from conftest import Invoke
 from test_schemas import check
 
 import weir
 from weir import _native
-from weir.modelling import accuracy, draws, inputs
+from weir.modelling import accuracy, draws, inputs, tested
 from weir.modelling.accuracy import Known
 from weir.modelling.advice import predictive
 from weir.modelling.measured import Measurement
@@ -58,6 +59,28 @@ def test_a_policer_is_part_of_the_model(tmp_path: Path) -> None:
     assert path.policer_bytes.value == pytest.approx(100_000, rel=0.15)
     assert path.rate_mbps.value == pytest.approx(100, rel=0.02)
     assert path.loss.value == 0
+
+
+def test_what_a_full_queue_dropped_is_its_loss_until_the_recovery_ends() -> None:
+    """A tenth of a second without a repetition, while the queue is short, is part of a recovery."""
+    count = 60
+    lost, wait, repairs = np.zeros(count), np.full(count, 5.0), np.zeros(count, dtype=bool)
+    wait[10:14], lost[12], lost[14], repairs[12:15] = 40.0, 20, 5, True
+    lost[40] = 1
+    times = np.arange(1, count + 1) / 10
+    run = tested._Run(times, np.full(count, 144_800.0), lost, repairs, wait, times, wait)
+    _, chance, overflows = tested._losses([run], 40.0, 12.0, 1500)
+    assert overflows == 25
+    assert chance.value == pytest.approx(1 / 5700, rel=0.1)
+
+
+def test_a_full_short_queue_is_no_policer(tmp_path: Path) -> None:
+    keys = ("topology.rate", "10mbit"), ("topology.rtt", "40ms"), ("topology.queue", "12p")
+    measured = inputs.measure(capture(tmp_path, *keys, ("measure.duration", "20s")))
+    assert measured.flow
+    assert measured.flow.limit == "policer"
+    assert measured.path.policer_mbps is None
+    assert measured.path.queue_bytes.value == pytest.approx(12 * 1500, rel=0.1)
 
 
 @pytest.mark.parametrize("name", ["codel", "pie", "red"])

@@ -86,7 +86,7 @@ def _figure(found: Sequence[Prediction], now: str) -> Figure:
         _panel(frame, "delay", "RTT P95, ms: less is better", is_first=False),
     ]
     caption = (
-        "Each controller's transfer, simulated on the model of the path. A point is the mean, a "
+        "Each controller's transfer, simulated on the model of the path. A point is the median, a "
         "line the 95 % interval of one transfer, with the uncertainty of the model."
     )
     return Figure("advice", "Goodput and delay", caption, alt.hconcat(*panels, spacing=24), frame)

@@ -59,6 +59,8 @@ def fit(row: dict[str, Any], table: pl.DataFrame) -> Path:
     separated = losses.separate(packets, waiting)
     reorder, late = _reordering(packets, row)
     policer, burst = _policer(row, packets)
+    if policer and separated.overflows and policer.value > _OF_LINK * mbps.value:
+        policer = burst = None  # a full short queue looks like a bucket with the link's rate
     delay = _delay(row, packets, mbps.value)
     is_trace = len(steps) > changes.MOST_STEPS
     largest = jitter.largest_ms(spread) if spread else None
@@ -141,6 +143,8 @@ def bucket(packets: Packets, mbps: float | None = None) -> tuple[Quantity, Quant
 
 
 _CLOCK_MS = 0.05
+_OF_LINK = 0.95
+"""Share of the link's rate above which a policer is its full queue: Flach's rule is off by 5 %."""
 _POLICER_ERROR = 0.05
 """Flach et al. 2016, §3.2: most estimates are within 5 % of the configured rate."""
 _BURST_ERROR = 0.15

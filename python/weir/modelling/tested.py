@@ -36,6 +36,7 @@ _CLOCK_MS = 0.1
 _LEAST_ERROR = 0.002
 _MOSTLY = 0.5
 _NEVER = 1e9
+_REPAIRING = ("recovery", "loss")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,8 @@ class _Run:
     acked: Floats
     """Bytes acknowledged in each interval, by all flows."""
     retransmits: Floats
+    repairs: Flags
+    """Whether a sender was in recovery at an end of the interval."""
     wait_ms: Floats
     """The longest wait of a probe in each interval and a round trip before; NaN without probes."""
     probed_s: Floats
@@ -119,7 +122,18 @@ def _run(tables: Mapping[str, pl.DataFrame], run: int, least_ms: float) -> _Run:
     wait[wait < 0] = np.nan
     loaded = (at >= 0) & (at <= (grid[-1] if grid.size else 0.0))
     acked, retransmits = (np.diff(totals[name]) for name in columns)
-    return _Run(grid[1:], acked, retransmits, wait, at[loaded], waits[loaded])
+    repairs = _repairs(parts, grid)
+    return _Run(grid[1:], acked, retransmits, repairs, wait, at[loaded], waits[loaded])
+
+
+def _repairs(parts: Sequence[pl.DataFrame], grid: Floats) -> Flags:
+    """For each interval, whether a flow is in recovery at its beginning or end."""
+    within = np.zeros(grid.size, dtype=bool)
+    for part in parts:
+        flags = part["state"].is_in(_REPAIRING).to_numpy().astype(float)
+        within |= np.interp(grid, part["t_s"].to_numpy(), flags) > 0
+    both: Flags = within[:-1] | within[1:]
+    return both
 
 
 def _packet(flows: pl.DataFrame, source: str) -> int:
@@ -186,9 +200,10 @@ def _losses(
     slack = losses.slack(packet / rate * 1e3, level_ms)
     known: Flags = ~np.isnan(wait)
     is_high = known & (wait >= level_ms - slack)
-    # What a full queue dropped may be sent again over several round trips.
-    for place in np.flatnonzero(known & (lost > 0))[1:]:
-        is_high[place] |= is_high[place - 1] and lost[place - 1] > 0
+    # What a full queue dropped is sent again until the end of the recovery.
+    repairs = np.concatenate([run.repairs for run in runs]) | (lost > 0)
+    for place in np.flatnonzero(known & repairs)[1:]:
+        is_high[place] |= is_high[place - 1] and repairs[place - 1]
     rest = known & ~is_high
     high, low = (round(float((segments + lost)[part].sum())) for part in (is_high, rest))
     overflows, others = (round(float(lost[part].sum())) for part in (is_high, rest))
