@@ -30,8 +30,8 @@
 
 mod anti_ecn;
 mod bbr;
-mod bbr3;
 mod bic;
+mod bounded_bbr;
 mod careful_resume;
 mod cdg;
 mod config;
@@ -82,8 +82,8 @@ mod readme {}
 
 pub use anti_ecn::AntiEcn;
 pub use bbr::{Bbr, Overflow};
-pub use bbr3::{Bbr3, Bbr3Text};
 pub use bic::Bic;
+pub use bounded_bbr::{Bbr2Ecn, Bbr3Text, BoundedBbr};
 pub use careful_resume::SavedPath;
 pub use cdg::Cdg;
 pub use config::{BuildScripted, CatalogueEntry, CcBuildError, CcConfig, CcConfigError, Script};

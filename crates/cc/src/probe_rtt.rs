@@ -1,9 +1,9 @@
-//! A stay in BBR's probe_rtt, the same in version 1 and in version 3: few packets in flight, for some
+//! A stay in BBR's probe_rtt, the same in all versions: few packets in flight, for some
 //! time and a round.
 
 use weir_units::{Bytes, Duration, Instant};
 
-use crate::CcContext;
+use crate::{AckEvent, CcContext};
 
 /// A stay in probe_rtt.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +76,12 @@ impl ProbeRtt {
     pub(crate) fn is_over(&self, now: Instant) -> bool {
         self.done_at.is_some_and(|done| now > done)
     }
+}
+
+/// A lone runt segment, whose ACK the receiver may have delayed.
+pub(crate) fn maybe_delayed(cx: &CcContext<'_>, ack: &AckEvent) -> bool {
+    let alone = ack.rate.is_some_and(|sample| sample.delivered == ack.acked);
+    alone && ack.acked == ack.cum_acked && ack.acked < cx.mss
 }
 
 /// `BBRMinPipeCwnd`.

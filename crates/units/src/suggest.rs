@@ -77,12 +77,12 @@ mod tests {
 
     #[test]
     fn a_slip_of_the_fingers_is_recognised() {
-        let names = ["reno", "cubic", "bbr", "bbr3", "vegas", "highspeed"];
+        let names = ["reno", "cubic", "bbr", "bbr2", "bbr3", "vegas", "highspeed"];
         let meant = |word| nearest(word, names.into_iter());
         assert_eq!(meant("cubik"), Some("cubic"));
         assert_eq!(meant("cubci"), Some("cubic"));
         assert_eq!(meant("renoo"), Some("reno"));
-        assert_eq!(meant("bbr2"), Some("bbr"));
+        assert_eq!(meant("bbr4"), Some("bbr"));
         assert_eq!(meant("hihgspede"), Some("highspeed"));
         assert_eq!(meant("sctp"), None);
         assert_eq!(meant("rate"), None);

@@ -9,7 +9,7 @@ from weir.modelling.choices import KERNEL, LIMITED_BY_WINDOW
 from weir.modelling.measured import Flow, Measurement
 from weir.modelling.path import Path
 
-_SPOKEN = {"bbr": "BBR", "cubic": "CUBIC", "htcp": "H-TCP", "bbr3": "BBRv3"}
+_SPOKEN = {"bbr": "BBR", "cubic": "CUBIC", "htcp": "H-TCP", "bbr2": "BBRv2", "bbr3": "BBRv3"}
 
 
 def spoken(name: str) -> str:
@@ -62,7 +62,7 @@ def commands(chosen: Prediction) -> Iterator[str]:
             yield f"sudo modprobe tcp_{stack}"
         yield f"sudo sysctl -w net.ipv4.tcp_congestion_control={stack}"
     yield f"weir send FILE HOST:PORT --stack {stack}"
-    crate = "weir_noq" if stack in ("bbr", "bbr3") else "weir_quinn"
+    crate = "weir_noq" if stack in ("bbr", "bbr2", "bbr3") else "weir_quinn"
     yield (
         "transport.congestion_controller_factory("
         f'Arc::new({crate}::Controllers::new("{stack}", seed)?));'

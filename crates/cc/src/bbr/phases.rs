@@ -4,7 +4,7 @@ use weir_units::{Bytes, Duration, Instant};
 
 use super::bandwidth::{micros, whole};
 use super::{Bbr, HIGH_GAIN, UNIT};
-use crate::probe_rtt::{Due, ProbeRtt};
+use crate::probe_rtt::{Due, ProbeRtt, maybe_delayed};
 use crate::ticks::ticks;
 use crate::{AckEvent, CcContext, RateSample};
 
@@ -209,12 +209,6 @@ impl Bbr {
 /// Whether `time` was in an earlier tick of Linux's clock.
 fn is_past(now: Instant, time: Instant) -> bool {
     ticks(now) > ticks(time)
-}
-
-/// A lone runt segment, whose ACK the receiver may have delayed.
-fn maybe_delayed(cx: &CcContext<'_>, ack: &AckEvent) -> bool {
-    let alone = ack.rate.is_some_and(|sample| sample.delivered == ack.acked);
-    alone && ack.acked == ack.cum_acked && ack.acked < cx.mss
 }
 
 /// The longest RTT that counts as the smallest one measured again: 9/8 of it, `kSimilarMinRttThreshold` of

@@ -12,11 +12,11 @@ use super::{CatalogueEntry, CcBuildError};
 use crate::careful_resume::CarefulResume;
 use crate::modified::Modified;
 use crate::{
-    AntiEcn, Bbr, Bbr3, Bbr3Text, Bic, Cdg, CongestionController, Copa, CopaMode, Cubic, Dctcp,
-    Decimal, Decrease, Fixed, FrReduce, Friendliness, Gain, Highspeed, Htcp, Hybla, Hystart,
-    Illinois, Increase, KernelName, Ledbat, Lp, Modifiers, Muzha, Muzha2, MuzhaExit, MuzhaOptions,
-    MuzhaRto, MuzhaTable, MuzhaUpdate, Nv, Offsets, Overflow, Parametric, Prague, Rcp, Reno,
-    Reno002, SavedPath, Scalable, Script, Vegas, Veno, Westwood, Xcp, Yeah,
+    AntiEcn, Bbr, Bbr2Ecn, Bbr3Text, Bic, BoundedBbr, Cdg, CongestionController, Copa, CopaMode,
+    Cubic, Dctcp, Decimal, Decrease, Fixed, FrReduce, Friendliness, Gain, Highspeed, Htcp, Hybla,
+    Hystart, Illinois, Increase, KernelName, Ledbat, Lp, Modifiers, Muzha, Muzha2, MuzhaExit,
+    MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Nv, Offsets, Overflow, Parametric, Prague,
+    Rcp, Reno, Reno002, SavedPath, Scalable, Script, Vegas, Veno, Westwood, Xcp, Yeah,
 };
 
 controllers! {
@@ -65,6 +65,15 @@ controllers! {
                 "overflow=" overflow { Overflow: Linux = "linux" | Avoid = "avoid" },
             ],
             |start, mss| Bbr::new(mss, start, overflow);
+        /// BBR version 2 as its alpha release for Linux has it.
+        Bbr2 {
+            /// Whether it uses marks of routers that mark as for DCTCP.
+            ecn: Bbr2Ecn = Bbr2Ecn::Off,
+        } = "bbr2", "BBR version 2 (Google's alpha release): bounded by what lost over 2 %, probes every 2 to 3 s",
+            ["bbr2", "bbr2(ecn=on)"], takes [
+                "ecn=" ecn { Bbr2Ecn: Off = "off" | On = "on" },
+            ],
+            |start, mss| BoundedBbr::version_2(mss, start, ecn);
         /// BBR version 3.
         Bbr3 {
             /// The text of the draft that it follows.
@@ -73,7 +82,7 @@ controllers! {
             ["bbr3", "bbr3(text=06)"], takes [
                 "text=" text { Bbr3Text: Commit007dbe1f = "007dbe1f" | Draft06 = "06" },
             ],
-            |start, mss| Bbr3::new(mss, start, text);
+            |start, mss| BoundedBbr::version_3(mss, start, text);
         /// Vegas as Linux has it.
         Vegas = "vegas", "keeps 2 to 4 segments in the queue, by delay",
             ["vegas"], takes [],

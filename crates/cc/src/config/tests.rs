@@ -48,6 +48,7 @@ fn defaults_are_left_out_or_written_out() {
     assert_eq!(round_trip("lp( offsets = random )"), "lp");
     assert_eq!(round_trip("lp(offsets=none)"), "lp(offsets=none)");
     assert_eq!(round_trip("reno-002( ssthresh = 4 )"), "reno-002(ssthresh=4)");
+    assert_eq!(round_trip("bbr2( ecn = on )"), "bbr2(ecn=on)");
     assert_eq!(round_trip("bbr3(text=007dbe1f)"), "bbr3");
     assert_eq!(round_trip("aimd"), "aimd(1,0.8)");
     assert_eq!(round_trip("aiad"), "aiad(1,3)");
@@ -124,6 +125,7 @@ fn errors_name_the_parameter_the_value_and_what_is_allowed() {
             "none((1))",
             "reno(slow_start=hystart)",
             "bbr(slow_start=search)",
+            "bbr2(ecn=1)",
             "bbr3(text=05)",
             "cubic(hystart=linux,slow_start=search)",
             "careful-resume(bbr)",

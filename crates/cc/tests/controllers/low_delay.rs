@@ -1,4 +1,4 @@
-//! Formulas of the controllers that keep queues short: BBRv3, Prague, LEDBAT, Copa.
+//! Formulas of the controllers that keep queues short: BBRv2 and v3, Prague, LEDBAT, Copa.
 
 use crate::path::{Conditions, MSS, Path};
 use weir_units::Duration;
@@ -20,15 +20,19 @@ fn share_and_flight(path: &mut Path, rtt_ms: u64, packets: u64, seconds: u64) ->
 /// draft-ietf-ccwg-bbr, appendix A: the bandwidth within 2 %, the pace 1 % below it. Startup leaves two
 /// products in flight at most (§5.3.1.1), drain and the first down one.
 #[test]
-fn bbr3_finds_the_bandwidth_and_drains_what_startup_queued() {
-    for (rtt_ms, packets) in [(100, 50), (40, 400), (10, 20)] {
-        let mut path = Path::new("bbr3", Conditions::bottleneck(rtt_ms, packets, 10 * packets));
-        path.run(Duration::from_secs(3));
-        let (share, flight) = share_and_flight(&mut path, rtt_ms, packets, 5);
-        assert!((0.97..=1.0).contains(&share), "{share} of {packets}");
-        // Two segments more while it probes upwards, §5.6.4.2.
-        assert!(flight < 1.25 * packets as f64 + 2.0, "{flight} of {packets} in flight");
-        assert_eq!(path.lost, 0);
+fn bbr_finds_the_bandwidth_and_drains_what_startup_queued() {
+    // Between the stays in probe_rtt after 5 and 10 s.
+    for (controller, start) in [("bbr2", 6), ("bbr3", 3)] {
+        for (rtt_ms, packets) in [(100, 50), (40, 400), (10, 20)] {
+            let conditions = Conditions::bottleneck(rtt_ms, packets, 10 * packets);
+            let mut path = Path::new(controller, conditions);
+            path.run(Duration::from_secs(start));
+            let (share, flight) = share_and_flight(&mut path, rtt_ms, packets, 5);
+            assert!((0.97..=1.0).contains(&share), "{controller}: {share} of {packets}");
+            // Two segments more while it probes upwards, §5.6.4.2.
+            assert!(flight < 1.25 * packets as f64 + 2.0, "{controller}: {flight} of {packets}");
+            assert_eq!(path.lost, 0);
+        }
     }
 }
 
@@ -37,6 +41,8 @@ fn bbr3_finds_the_bandwidth_and_drains_what_startup_queued() {
 fn bbr3_cycles_through_its_states() {
     assert_eq!(stays_in_probe_rtt("bbr3"), 2);
     assert_eq!(stays_in_probe_rtt("bbr3(text=06)"), 4, "every 5 s");
+    // The handshake's RTT is not seen again, that of segments is whenever the queue is empty.
+    assert_eq!(stays_in_probe_rtt("bbr2"), 1);
 }
 
 /// How often it measures the minimum RTT in 22 s.
@@ -78,19 +84,36 @@ fn stays_in_probe_rtt(controller: &str) -> usize {
 /// 15 % of it free while it cruises. The queue takes 10 % of a product: in flight are 220 packets when it is
 /// full.
 #[test]
-fn bbr3_remembers_what_was_too_much() {
-    let mut path = Path::new("bbr3", Conditions::bottleneck(40, 200, 20));
-    path.run(Duration::from_secs(8));
-    let mut windows = std::collections::BTreeSet::new();
-    for _ in 0..1_500 {
-        path.run(Duration::from_millis(1));
-        if path.cc.phase() == "probe_bw_cruise" {
-            windows.insert(path.cwnd_packets());
+fn bbr_remembers_what_was_too_much() {
+    for controller in ["bbr2", "bbr3"] {
+        let mut path = Path::new(controller, Conditions::bottleneck(40, 200, 20));
+        path.run(Duration::from_secs(8));
+        let mut windows = std::collections::BTreeSet::new();
+        for _ in 0..1_500 {
+            path.run(Duration::from_millis(1));
+            if path.cc.phase() == "probe_bw_cruise" {
+                windows.insert(path.cwnd_packets());
+            }
         }
+        // 0.85 of 220, and of what a probe raised it to before its losses were known.
+        assert!(!windows.is_empty());
+        assert!(windows.iter().all(|cwnd| (180..=205).contains(cwnd)), "{controller}: {windows:?}");
     }
-    // 0.85 of 220, and of what a probe raised it to before its losses were known.
-    assert!(!windows.is_empty());
-    assert!(windows.iter().all(|cwnd| (180..=205).contains(cwnd)), "{windows:?}");
+}
+
+/// With marks as for DCTCP on a path of 4 ms, the queue stays near what marks them, and it does not where they do not count.
+#[test]
+fn bbr2_answers_marks_on_a_short_path() {
+    let queue = |controller: &str| {
+        let conditions = Conditions { mark_above: 5, ..Conditions::bottleneck(4, 100, 400) };
+        let mut path = Path::new(controller, conditions);
+        path.run(Duration::from_secs(1));
+        let (share, flight) = share_and_flight(&mut path, 4, 100, 5);
+        assert!(share > 0.9, "{controller}: {share}");
+        flight - 100.0 * share
+    };
+    let (on, off) = (queue("bbr2(ecn=on)"), queue("bbr2"));
+    assert!(on < off, "{on} {off}");
 }
 
 /// Draft §2.4.4: growth per round trip is (RTT / 25 ms)² segments once 500 round trips are over, and a segment

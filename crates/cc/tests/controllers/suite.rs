@@ -321,7 +321,7 @@ fn is_bbr(config: &CcConfig) -> bool {
 
 /// What they say only tells slow start from what comes after it.
 fn has_no_threshold(config: &CcConfig) -> bool {
-    let others =
-        matches!(config, CcConfig::Bbr3 { .. } | CcConfig::Ledbat { .. } | CcConfig::Copa { .. });
-    others || is_bbr(config)
+    let bounded = matches!(config, CcConfig::Bbr2 { .. } | CcConfig::Bbr3 { .. });
+    let others = matches!(config, CcConfig::Ledbat { .. } | CcConfig::Copa { .. });
+    bounded || others || is_bbr(config)
 }

@@ -2,12 +2,12 @@
 
 use weir_units::{Bytes, Duration, Rate};
 
-use super::{Bbr3, LEAST_SEGMENTS, State, UNIT};
+use super::{BoundedBbr, LEAST_SEGMENTS, State, UNIT, Version};
 use crate::CcContext;
 use crate::bbr::aggregation::LONGEST;
 
-impl Bbr3 {
-    /// `gain / 100` of the bandwidth-delay product.
+impl BoundedBbr {
+    /// `gain / 1000` of the bandwidth-delay product.
     pub(super) fn bdp(&self, bandwidth: Rate, gain: u64) -> Bytes {
         let Some(min_rtt) = self.min_rtt else { return self.initial_window };
         bandwidth.bytes_in(min_rtt).mul_ratio(gain, UNIT).min(LARGEST_BDP)
@@ -15,20 +15,27 @@ impl Bbr3 {
 
     /// `QuantizationBudget`: space for three bursts, and two more segments while probing upwards.
     fn quantised(&self, mss: Bytes, window: Bytes) -> Bytes {
-        let burst = self.pacing_rate.bytes_in(Duration::from_millis(1)).min(LARGEST_BURST);
-        let budget = burst.max(mss * 2) * 3;
+        let burst = self.pacing_rate.bytes_in(Duration::from_millis(1));
+        let budget = match self.version {
+            Version::Two(_) => self.short_path_burst(mss, burst) * 3,
+            Version::Three(_) => burst.min(LARGEST_BURST).max(mss * 2) * 3,
+        };
         let extra = if self.state == State::Up { mss * 2 } else { Bytes::ZERO };
         window.max(budget).max(mss * LEAST_SEGMENTS) + extra
     }
 
-    /// The bytes that may be in flight at `bandwidth`.
-    pub(super) fn inflight(&self, mss: Bytes, bandwidth: Rate) -> Bytes {
-        self.quantised(mss, self.bdp(bandwidth, UNIT))
+    /// The bytes that may be in flight at `gain / 1000` of `bandwidth`.
+    pub(super) fn inflight(&self, mss: Bytes, bandwidth: Rate, gain: u64) -> Bytes {
+        self.quantised(mss, self.bdp(bandwidth, gain))
     }
 
     /// The bytes that are wanted in flight: the bandwidth-delay product unless congestion cut the window.
-    pub(super) fn target_inflight(&self) -> Bytes {
-        self.bdp(self.bw(), UNIT).min(self.cwnd)
+    pub(super) fn target_inflight(&self, mss: Bytes) -> Bytes {
+        let product = match self.version {
+            Version::Two(_) => self.inflight(mss, self.bw(), UNIT),
+            Version::Three(_) => self.bdp(self.bw(), UNIT),
+        };
+        product.min(self.cwnd)
     }
 
     /// `SetCwnd`.
@@ -39,7 +46,7 @@ impl Bbr3 {
         let most = self.quantised(cx.mss, most);
         if self.full_pipe.reached {
             self.cwnd = (self.cwnd + acked).min(most);
-        } else if self.cwnd < most || self.delivered < self.initial_window {
+        } else if self.cwnd < most || self.is_first_flight() {
             self.cwnd += acked;
         }
         self.cwnd = self.cwnd.max(cx.mss * LEAST_SEGMENTS);
@@ -47,6 +54,14 @@ impl Bbr3 {
             self.cwnd = self.cwnd.min(self.probe_rtt.window(cx));
         }
         self.bound_cwnd(cx.mss);
+    }
+
+    /// Whether startup raises the window above its target: until the first flight, or in version 2 the second, is over.
+    fn is_first_flight(&self) -> bool {
+        match self.version {
+            Version::Two(_) => self.cwnd < self.initial_window * 2,
+            Version::Three(_) => self.delivered < self.initial_window,
+        }
     }
 
     /// `BoundCwndForModel`.
@@ -80,22 +95,35 @@ impl Bbr3 {
     pub(super) fn initial_rate(&self, rtt: Duration) -> Rate {
         let rtt = rtt.max(Duration::from_micros(1));
         let rate = Rate::from_transfer(self.initial_window, rtt).unwrap_or(LEAST_RATE);
-        paced(rate, STARTUP_GAIN).max(LEAST_RATE)
+        paced(rate, self.startup_gain()).max(LEAST_RATE)
     }
 
-    pub(super) fn pacing_gain(&self) -> u64 {
-        match self.state {
-            State::Startup => STARTUP_GAIN,
-            State::Drain => UNIT / 2,
-            State::Down => UNIT * 9 / 10,
-            State::Cruise | State::Refill | State::ProbeRtt => UNIT,
-            State::Up => UNIT * 5 / 4,
+    fn startup_gain(&self) -> u64 {
+        match self.version {
+            Version::Two(_) => DOUBLING_WINDOW_GAIN,
+            Version::Three(_) => DOUBLING_RATE_GAIN,
         }
     }
 
-    fn cwnd_gain(&self) -> u64 {
+    pub(super) fn pacing_gain(&self) -> u64 {
+        let version_2 = self.version.is_2();
         match self.state {
-            State::Up => UNIT * 9 / 4,
+            State::Startup => self.startup_gain(),
+            State::Drain if version_2 => UNIT * UNIT / DOUBLING_WINDOW_GAIN,
+            State::Drain => UNIT / 2,
+            State::Down if version_2 => UNIT * 3 / 4,
+            State::Down => UNIT * 9 / 10,
+            State::Cruise | State::Refill | State::ProbeRtt => UNIT,
+            State::Up => PROBE_GAIN,
+        }
+    }
+
+    pub(super) fn cwnd_gain(&self) -> u64 {
+        let version_2 = self.version.is_2();
+        match self.state {
+            State::Startup | State::Drain if version_2 => DOUBLING_WINDOW_GAIN,
+            State::Up if !version_2 => UNIT * 9 / 4,
+            State::ProbeRtt if version_2 => UNIT,
             State::ProbeRtt => UNIT / 2,
             _ => UNIT * 2,
         }
@@ -107,9 +135,13 @@ fn paced(rate: Rate, gain: u64) -> Rate {
     rate.mul_ratio(gain, UNIT).mul_ratio(99, 100)
 }
 
+/// Of the rate in the state that probes for more.
+pub(super) const PROBE_GAIN: u64 = UNIT * 5 / 4;
 /// `4 ln 2` is the smallest gain that doubles delivery per round.
-const STARTUP_GAIN: u64 = 277;
+const DOUBLING_RATE_GAIN: u64 = 2_770;
+/// `2 / ln 2`, with which a paced sender sends what slow start sends in a round.
+const DOUBLING_WINDOW_GAIN: u64 = 2_885;
 const LEAST_RATE: Rate = Rate::from_bits_per_sec(1_000);
-const LARGEST_BURST: Bytes = Bytes(64 << 10);
+pub(super) const LARGEST_BURST: Bytes = Bytes(64 << 10);
 /// Sums with it cannot overflow.
 const LARGEST_BDP: Bytes = Bytes(u64::MAX / 16);

@@ -2,8 +2,8 @@
 
 use weir_units::{Bytes, Duration, Instant};
 
-use super::model::is_too_much;
-use super::{Bbr3, LEAST_SEGMENTS, State, UNIT};
+use super::control::PROBE_GAIN;
+use super::{BoundedBbr, LEAST_SEGMENTS, State, UNIT};
 use crate::{AckEvent, CcContext, RateSample};
 
 /// Where the probing for bandwidth stands.
@@ -12,6 +12,8 @@ pub(super) struct Probe {
     acks: Acks,
     /// What arrives was sent while probing, and did not show too much loss yet.
     pub(super) is_sampling: bool,
+    /// An acknowledgement of this probe showed neither too much loss nor too many marks.
+    pub(super) has_good_sample: bool,
     /// The last probe lost too much.
     pub(super) was_too_high: bool,
     /// The last probe stopped at what the one before had found to be too much.
@@ -23,6 +25,7 @@ pub(super) struct Probe {
     acked_per_segment: Bytes,
     pub(super) rounds_since: u64,
     pub(super) wait: Duration,
+    /// When down began, in version 2 also when up did.
     since: Instant,
 }
 
@@ -43,7 +46,7 @@ impl Probe {
     }
 }
 
-impl Bbr3 {
+impl BoundedBbr {
     pub(super) fn start_down(&mut self, cx: &mut CcContext<'_>) {
         self.signals.reset();
         self.probe.rounds_since = cx.rng.below(2);
@@ -59,6 +62,7 @@ impl Bbr3 {
         self.probe.up_rounds = 0;
         self.probe.up_acked = Bytes::ZERO;
         self.probe.was_precautionary = false;
+        self.probe.has_good_sample = false;
         self.probe.acks = Acks::Refilling;
         self.start_round();
         self.state = State::Refill;
@@ -68,9 +72,22 @@ impl Bbr3 {
         self.probe.is_sampling = true;
         self.probe.acks = Acks::Starting;
         self.start_round();
-        self.restart_full_pipe(sample);
+        if self.version.is_2() {
+            self.probe.since = cx.now;
+        } else {
+            self.restart_full_pipe(sample);
+        }
         self.state = State::Up;
         self.raise_slope(cx.mss);
+    }
+
+    /// Version 2: what the long-term bound has become bounds the short term too.
+    pub(super) fn start_cruise(&mut self) {
+        self.state = State::Cruise;
+        if let (true, Some(longterm)) = (self.version.is_2(), self.model.inflight_longterm) {
+            let shortterm = &mut self.model.inflight_shortterm;
+            *shortterm = shortterm.map(|own| own.min(longterm));
+        }
     }
 
     fn restart_full_pipe(&mut self, sample: &RateSample) {
@@ -88,19 +105,25 @@ impl Bbr3 {
         if !self.full_pipe.reached || self.adapt_longterm(cx, ack, sample) {
             return;
         }
+        let in_flight = self.flight_of_cycle(cx, ack);
         let state = self.state;
         match state {
             State::Down | State::Cruise if self.is_time_to_probe(cx) => self.start_refill(),
-            State::Down if self.is_time_to_cruise(cx) => self.state = State::Cruise,
+            State::Down if self.is_time_to_cruise(cx, in_flight) => self.start_cruise(),
             State::Refill if self.round.start => self.start_up(cx, sample),
-            State::Up if self.is_time_to_go_down(cx, sample) => self.start_down(cx),
+            State::Up if self.is_time_to_go_down(cx, in_flight, sample) => self.start_down(cx),
             _ => {}
         }
     }
 
     /// Follows what acknowledgements mean, and raises what may be in flight while little is lost. Whether
     /// that decided for another state.
-    fn adapt_longterm(&mut self, cx: &CcContext<'_>, ack: &AckEvent, sample: &RateSample) -> bool {
+    fn adapt_longterm(
+        &mut self,
+        cx: &mut CcContext<'_>,
+        ack: &AckEvent,
+        sample: &RateSample,
+    ) -> bool {
         if self.probe.acks == Acks::Starting && self.round.start {
             self.probe.acks = Acks::Feedback;
         }
@@ -116,20 +139,29 @@ impl Bbr3 {
                 return true;
             }
         }
-        let Some(longterm) = self.model.inflight_longterm else { return false };
-        if !is_too_much(sample.lost, sample.in_flight_at_send) {
-            self.model.inflight_longterm = Some(longterm.max(sample.in_flight_at_send));
-            if self.state == State::Up {
-                self.probe_longterm_upward(cx, ack.acked);
+        if self.is_inflight_too_high(sample) {
+            if self.version.is_2() && self.probe.is_sampling {
+                self.on_inflight_too_high(cx, sample.in_flight_at_send, sample.app_limited);
             }
+            return false;
+        }
+        self.probe.has_good_sample |= self.probe.is_sampling;
+        let Some(longterm) = self.model.inflight_longterm else { return false };
+        self.model.inflight_longterm = Some(longterm.max(sample.in_flight_at_send));
+        self.raise_longterm_bw(sample);
+        if self.state == State::Up {
+            self.probe_longterm_upward(cx, ack.acked);
         }
         false
     }
 
     /// `ProbeInflightLongtermUpward`.
-    fn probe_longterm_upward(&mut self, cx: &CcContext<'_>, acked: Bytes) {
+    pub(super) fn probe_longterm_upward(&mut self, cx: &CcContext<'_>, acked: Bytes) {
         let Some(longterm) = self.model.inflight_longterm else { return };
         if !cx.cwnd_limited || self.cwnd < longterm {
+            if self.version.is_2() {
+                self.probe.up_acked = Bytes::ZERO;
+            }
             return;
         }
         self.probe.up_acked += acked;
@@ -143,30 +175,39 @@ impl Bbr3 {
     }
 
     /// `RaiseInflightLongtermSlope`: twice as many segments as in the round before.
-    fn raise_slope(&mut self, mss: Bytes) {
+    pub(super) fn raise_slope(&mut self, mss: Bytes) {
         self.probe.acked_per_segment = (self.cwnd / (1 << self.probe.up_rounds)).max(mss);
         self.probe.up_rounds = (self.probe.up_rounds + 1).min(30);
     }
 
     /// `IsTimeToProbeBW`: after some seconds, or after as many rounds as Reno needs to grow back.
     fn is_time_to_probe(&self, cx: &CcContext<'_>) -> bool {
-        let reno_rounds = self.target_inflight().get() / cx.mss.get();
+        let reno_rounds = self.target_inflight(cx.mss).get() / cx.mss.get();
         cx.now > self.probe.since + self.probe.wait
             || self.probe.rounds_since >= reno_rounds.min(MOST_ROUNDS)
     }
 
-    fn is_time_to_cruise(&self, cx: &CcContext<'_>) -> bool {
+    fn is_time_to_cruise(&self, cx: &CcContext<'_>, in_flight: Bytes) -> bool {
         let headroom = self.inflight_with_headroom(cx.mss);
-        headroom.is_none_or(|most| cx.bytes_in_flight <= most)
-            && cx.bytes_in_flight <= self.inflight(cx.mss, self.model.max_bw())
+        headroom.is_none_or(|most| in_flight <= most)
+            && in_flight <= self.inflight(cx.mss, self.model.max_bw(), UNIT)
     }
 
-    fn is_time_to_go_down(&mut self, cx: &CcContext<'_>, sample: &RateSample) -> bool {
+    fn is_time_to_go_down(
+        &mut self,
+        cx: &CcContext<'_>,
+        in_flight: Bytes,
+        sample: &RateSample,
+    ) -> bool {
         let longterm = self.model.inflight_longterm;
         let mut down = false;
-        if self.probe.was_too_high && longterm.is_some_and(|most| cx.bytes_in_flight >= most) {
+        if self.probe.was_too_high && longterm.is_some_and(|most| in_flight >= most) {
             self.probe.was_precautionary = true;
             down = true;
+        } else if self.version.is_2() {
+            let lasted = self.min_rtt.is_some_and(|min_rtt| cx.now > self.probe.since + min_rtt);
+            let aim = self.inflight(cx.mss, self.model.max_bw(), PROBE_GAIN);
+            down = lasted && in_flight >= aim;
         } else if cx.cwnd_limited && longterm.is_some_and(|most| self.cwnd >= most) {
             // What may be in flight, not the bandwidth, is the bound.
             self.restart_full_pipe(sample);
@@ -187,8 +228,8 @@ impl Bbr3 {
     }
 }
 
-/// `Headroom`, in percent.
-const HEADROOM: u64 = 15;
+/// `Headroom`.
+const HEADROOM: u64 = 150;
 const LEAST_WAIT: Duration = Duration::from_secs(2);
 const MORE_WAIT: Duration = Duration::from_secs(1);
 /// The rounds in which Reno fills 25 Mbit/s at 30 ms.

@@ -1,4 +1,5 @@
-//! `bbr3`: BBR version 3 (draft-ietf-ccwg-bbr, the editors' copy of commit 007dbe1f; `text=06`: draft -06).
+//! BBR with bounds from losses. `bbr3`: version 3 (draft-ietf-ccwg-bbr, the editors' copy of commit 007dbe1f; `text=06`:
+//! draft -06). `bbr2`: version 2, whose equations and differences are in [`version_2`].
 //!
 //! ```text
 //! max_bw  = largest delivery rate of this ProbeBW cycle and the one before
@@ -42,15 +43,20 @@ mod model;
 mod probe_bw;
 mod probe_rtt;
 mod startup;
+#[cfg(test)]
+mod tests;
+mod version_2;
 
-use weir_units::{Bytes, Duration, Instant, Rate};
+use weir_units::{Bytes, Duration, Ecn, Instant, Rate};
 
 use self::model::{Model, Signals};
 pub use self::probe_rtt::Bbr3Text;
+pub use self::version_2::Bbr2Ecn;
 
 use self::probe_bw::Probe;
 use self::probe_rtt::RecentMin;
 use self::startup::FullPipe;
+use self::version_2::Marks;
 use crate::bbr::aggregation::{Aggregation, WINDOW_ROUNDS};
 use crate::probe_rtt::ProbeRtt;
 use crate::{
@@ -58,9 +64,10 @@ use crate::{
     RecoveryState, Variable,
 };
 
-/// BBRv3's model of the path and what it makes of it.
+/// The model of the path and what BBR makes of it, in version 2 or 3.
 #[derive(Clone, Debug)]
-pub struct Bbr3 {
+pub struct BoundedBbr {
+    version: Version,
     cwnd: Bytes,
     initial_window: Bytes,
     pacing_rate: Rate,
@@ -68,6 +75,7 @@ pub struct Bbr3 {
     round: Round,
     model: Model,
     signals: Signals,
+    marks: Marks,
     aggregation: Aggregation,
     full_pipe: FullPipe,
     /// The round in which drain began.
@@ -76,16 +84,23 @@ pub struct Bbr3 {
     min_rtt: Option<Duration>,
     /// When it was measured, from the first transmission on.
     min_rtt_at: Option<Instant>,
-    text: Bbr3Text,
     recent_min: RecentMin,
     probe_rtt: ProbeRtt,
     /// The window to return to after recovery or probe_rtt.
     prior_cwnd: Bytes,
-    recovering: bool,
+    /// At the acknowledgement before.
+    recovery: RecoveryState,
     undo: Undo,
     idle_restart: bool,
     has_seen_rtt: bool,
     delivered: Bytes,
+}
+
+/// The version, and what its source leaves to choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Version {
+    Two(Bbr2Ecn),
+    Three(Bbr3Text),
 }
 
 /// Where BBR is.
@@ -118,10 +133,20 @@ struct Undo {
     inflight_longterm: Option<Bytes>,
 }
 
-impl Bbr3 {
-    /// Starts with `initial_window` in segments of `mss`, and follows `text`.
-    pub fn new(mss: Bytes, initial_window: Bytes, text: Bbr3Text) -> Self {
+impl BoundedBbr {
+    /// Version 2. Starts with `initial_window` in segments of `mss`.
+    pub fn version_2(mss: Bytes, initial_window: Bytes, ecn: Bbr2Ecn) -> Self {
+        Self::new(mss, initial_window, Version::Two(ecn))
+    }
+
+    /// Version 3. Starts with `initial_window` in segments of `mss`, and follows `text`.
+    pub fn version_3(mss: Bytes, initial_window: Bytes, text: Bbr3Text) -> Self {
+        Self::new(mss, initial_window, Version::Three(text))
+    }
+
+    fn new(mss: Bytes, initial_window: Bytes, version: Version) -> Self {
         let mut bbr = Self {
+            version,
             cwnd: initial_window.max(mss),
             initial_window,
             pacing_rate: Rate::ZERO,
@@ -129,17 +154,17 @@ impl Bbr3 {
             round: Round::default(),
             model: Model::default(),
             signals: Signals::default(),
+            marks: Marks::default(),
             aggregation: Aggregation::default(),
             full_pipe: FullPipe::default(),
             drain_since: 0,
             probe: Probe::default(),
             min_rtt: None,
             min_rtt_at: None,
-            text,
             recent_min: RecentMin::default(),
             probe_rtt: ProbeRtt::default(),
             prior_cwnd: Bytes::ZERO,
-            recovering: false,
+            recovery: RecoveryState::Open,
             undo: Undo::default(),
             idle_restart: false,
             has_seen_rtt: false,
@@ -157,6 +182,7 @@ impl Bbr3 {
             self.update_latest_signals(sample);
             self.update_round(sample);
             self.update_max_bw(sample);
+            self.update_marks(cx, sample);
             self.update_aggregation(cx, ack);
         }
         self.adapt_lower_bounds();
@@ -210,8 +236,13 @@ impl Bbr3 {
     }
 
     fn save_cwnd(&mut self) {
-        let good = !self.recovering && self.state != State::ProbeRtt;
+        let good = !repairs(self.recovery) && self.state != State::ProbeRtt;
         self.prior_cwnd = if good { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
+    }
+
+    /// Whether the window is to be restored when this state ends: what follows a timeout, and in version 3 every repair.
+    fn lowers_window(&self, state: RecoveryState) -> bool {
+        if self.version.is_2() { state == RecoveryState::Loss } else { repairs(state) }
     }
 
     fn restore_cwnd(&mut self) {
@@ -230,13 +261,17 @@ impl Bbr3 {
     }
 }
 
-impl CongestionController for Bbr3 {
+impl CongestionController for BoundedBbr {
     fn name(&self) -> &'static str {
-        "bbr3"
+        match self.version {
+            Version::Two(_) => "bbr2",
+            Version::Three(_) => "bbr3",
+        }
     }
 
     fn needs(&self) -> Needs {
-        Needs { rate_samples: true, own_reduction: true, pacing: true, ..Needs::default() }
+        let ecn = if self.uses_marks() { Ecn::Ect0 } else { Ecn::default() };
+        Needs { rate_samples: true, own_reduction: true, pacing: true, ecn, ..Needs::default() }
     }
 
     fn on_sent(&mut self, cx: &mut CcContext<'_>, _bytes: Bytes) {
@@ -260,13 +295,16 @@ impl CongestionController for Bbr3 {
     }
 
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {
-        if event.cause == Cause::EcnEcho {
+        if event.cause == Cause::EcnEcho && !self.version.is_2() {
             return self.on_mark(cx);
         }
         if event.first_in_epoch {
             self.save_state();
         }
         if let Cause::Timeout { .. } = event.cause {
+            if self.version.is_2() {
+                self.on_timeout();
+            }
             self.cwnd = cx.bytes_in_flight + cx.mss;
         }
     }
@@ -274,8 +312,8 @@ impl CongestionController for Bbr3 {
     fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
         self.delivered =
             ack.rate.map_or(self.delivered + ack.acked, |sample| sample.total_delivered);
-        let recovering = matches!(cx.state, RecoveryState::Recovery | RecoveryState::Loss);
-        if std::mem::replace(&mut self.recovering, recovering) && !recovering {
+        let before = std::mem::replace(&mut self.recovery, cx.state);
+        if self.lowers_window(before) && !self.lowers_window(cx.state) {
             self.restore_cwnd();
         }
         if let Some(loss) = &ack.loss {
@@ -333,21 +371,39 @@ impl CongestionController for Bbr3 {
         found.extend(model.bw_shortterm.map(|rate| ("bw_shortterm_mbps", mbps(rate))));
         found.extend(model.inflight_shortterm.map(|own| ("inflight_shortterm_bytes", bytes(own))));
         found.extend(model.inflight_longterm.map(|own| ("inflight_longterm_bytes", bytes(own))));
+        found.extend(model.bw_longterm.map(|rate| ("bw_longterm_mbps", mbps(rate))));
+        found.extend(self.uses_marks().then(|| ("ecn_alpha", self.marks.alpha())));
         found.extend(self.min_rtt.map(|rtt| ("min_rtt_ms", rtt.as_millis_f64())));
         found
     }
 }
 
+impl Version {
+    fn is_2(self) -> bool {
+        matches!(self, Self::Two(_))
+    }
+}
+
 impl State {
+    /// Whether it takes losses for those of a probe, not for less capacity.
+    fn probes_upwards(self) -> bool {
+        matches!(self, Self::Startup | Self::Refill | Self::Up)
+    }
+
     /// `IsInAProbeBWState`.
     fn probes_bandwidth(self) -> bool {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
 }
 
-/// Gains are in percent.
-const UNIT: u64 = 100;
-/// `LossThresh`, in percent.
-const LOSS_THRESHOLD: u64 = 2;
+/// Whether losses are being repaired.
+fn repairs(state: RecoveryState) -> bool {
+    matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
+}
+
+/// Gains and shares are in thousandths.
+const UNIT: u64 = 1_000;
+/// `LossThresh`.
+const LOSS_THRESHOLD: u64 = 20;
 /// `MinPipeCwnd`.
 const LEAST_SEGMENTS: u64 = 4;

@@ -2,8 +2,8 @@
 
 use weir_units::{Bytes, Duration, Instant};
 
-use super::{Bbr3, State, UNIT};
-use crate::probe_rtt::{Due, ProbeRtt};
+use super::{BoundedBbr, State, UNIT, Version};
+use crate::probe_rtt::{Due, ProbeRtt, maybe_delayed};
 use crate::{AckEvent, CcContext, RateSample};
 
 /// The text of the draft that BBRv3 follows. They differ in the filters of the smallest RTT, and in the window of probe_rtt.
@@ -24,7 +24,7 @@ pub(super) struct RecentMin {
     pub(super) at: Option<Instant>,
 }
 
-impl Bbr3 {
+impl BoundedBbr {
     /// `UpdateMinRTT` and `CheckProbeRTT`.
     pub(super) fn update_min_rtt(
         &mut self,
@@ -32,9 +32,10 @@ impl Bbr3 {
         ack: &AckEvent,
         sample: Option<&RateSample>,
     ) {
-        let enters = match self.text {
-            Bbr3Text::Commit007dbe1f => self.update_one_filter(cx, ack),
-            Bbr3Text::Draft06 => self.update_two_filters(cx, ack),
+        let enters = if self.has_two_filters() {
+            self.update_two_filters(cx, ack)
+        } else {
+            self.update_one_filter(cx, ack)
         };
         if enters && !self.idle_restart {
             self.save_cwnd();
@@ -43,7 +44,7 @@ impl Bbr3 {
             self.start_round();
         }
         if self.state == State::ProbeRtt {
-            if self.text == Bbr3Text::Draft06 {
+            if self.has_two_filters() {
                 self.probe_rtt.resize(self.bdp(self.bw(), UNIT / 2));
             }
             self.probe_rtt(cx);
@@ -51,6 +52,11 @@ impl Bbr3 {
         if sample.is_some_and(|sample| sample.delivered > Bytes::ZERO) {
             self.idle_restart = false;
         }
+    }
+
+    /// Of draft -06, which has them from version 2.
+    fn has_two_filters(&self) -> bool {
+        self.version != Version::Three(Bbr3Text::Commit007dbe1f)
     }
 
     /// Whether probe_rtt is due. Its window is of the product before a larger sample replaces `min_rtt`.
@@ -71,14 +77,18 @@ impl Bbr3 {
 
     /// Whether probe_rtt is due. `min_rtt` outlives the shorter filter by 5 s, and so is fresh when probe_rtt begins.
     fn update_two_filters(&mut self, cx: &CcContext<'_>, ack: &AckEvent) -> bool {
+        let version_2 = self.version.is_2();
+        // In version 2 an equal sample is as good as a smaller one.
+        let counts = |rtt: Duration, min: Duration| rtt < min || version_2 && rtt == min;
+        let delayed = version_2 && maybe_delayed(cx, ack);
         let recent = &mut self.recent_min;
         let expired = has_expired(recent.at, PROBE_RTT_INTERVAL, cx.now);
-        if let Some(rtt) = ack.rtt
-            && (expired || recent.rtt.is_none_or(|min| rtt < min))
+        if let Some(rtt) = ack.rtt.map(|rtt| if version_2 { whole_micros(rtt) } else { rtt })
+            && (expired && !delayed || recent.rtt.is_none_or(|min| counts(rtt, min)))
         {
             *recent = RecentMin { rtt: Some(rtt), at: Some(cx.now) };
         }
-        let lower = recent.rtt.is_some_and(|rtt| self.min_rtt.is_none_or(|min| rtt < min));
+        let lower = recent.rtt.is_some_and(|rtt| self.min_rtt.is_none_or(|min| counts(rtt, min)));
         if lower || has_expired(self.min_rtt_at, MIN_RTT_WINDOW, cx.now) {
             self.min_rtt = recent.rtt;
             self.min_rtt_at = recent.at;
@@ -103,19 +113,25 @@ impl Bbr3 {
         if !self.probe_rtt.is_over(cx.now) {
             return;
         }
-        match self.text {
-            Bbr3Text::Commit007dbe1f => self.min_rtt_at = Some(cx.now),
-            Bbr3Text::Draft06 => self.recent_min.at = Some(cx.now),
+        if self.has_two_filters() {
+            self.recent_min.at = Some(cx.now);
+        } else {
+            self.min_rtt_at = Some(cx.now);
         }
         self.restore_cwnd();
         self.model.forget_shortterm();
         if self.full_pipe.reached {
             self.start_down(cx);
-            self.state = State::Cruise;
+            self.start_cruise();
         } else {
             self.state = State::Startup;
         }
     }
+}
+
+/// The kernel's clock counts them, so that most samples of an empty path are equal.
+fn whole_micros(rtt: Duration) -> Duration {
+    Duration::from_micros(rtt.as_micros())
 }
 
 fn has_expired(measured: Option<Instant>, window: Duration, now: Instant) -> bool {
@@ -139,8 +155,8 @@ mod tests {
     const BDP: Bytes = Bytes(100_000);
 
     /// A flow at 1 MB/s with a minimum RTT of 100 ms that passes from startup to cruising at once, and cruises on.
-    fn cruising(text: Bbr3Text) -> Bbr3 {
-        let mut bbr = Bbr3::new(MSS, BDP * 2, text);
+    fn cruising(text: Bbr3Text) -> BoundedBbr {
+        let mut bbr = BoundedBbr::version_3(MSS, BDP * 2, text);
         ack(&mut bbr, 1, 100, BDP);
         bbr.full_pipe.reached = true;
         bbr.state = State::Cruise;
@@ -148,7 +164,7 @@ mod tests {
     }
 
     /// An acknowledgement after `ms`, with an RTT of `rtt_ms`, that leaves `in_flight`.
-    fn ack(bbr: &mut Bbr3, ms: u64, rtt_ms: u64, in_flight: Bytes) {
+    fn ack(bbr: &mut BoundedBbr, ms: u64, rtt_ms: u64, in_flight: Bytes) {
         let mut rng = stream(1, "controller");
         let now = Instant::ZERO + Duration::from_millis(ms);
         let mut cx = CcContext { bytes_in_flight: in_flight, ..CcContext::new(now, MSS, &mut rng) };
@@ -174,7 +190,7 @@ mod tests {
     }
 
     /// Acknowledges every 10 ms with an RTT of `rtt_ms` until probe_rtt begins; when that is.
-    fn enters_at(bbr: &mut Bbr3, rtt_ms: u64) -> u64 {
+    fn enters_at(bbr: &mut BoundedBbr, rtt_ms: u64) -> u64 {
         for ms in (10..).step_by(10) {
             ack(bbr, ms, rtt_ms, BDP * 2);
             if bbr.state == State::ProbeRtt {

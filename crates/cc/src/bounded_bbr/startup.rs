@@ -2,8 +2,7 @@
 
 use weir_units::{Bytes, Rate};
 
-use super::model::is_too_much;
-use super::{Bbr3, State, UNIT};
+use super::{BoundedBbr, State, UNIT, Version};
 use crate::{AckEvent, CcContext, RateSample, RecoveryState};
 
 /// Whether more sending stopped to bring more delivery.
@@ -24,12 +23,13 @@ impl FullPipe {
     }
 }
 
-impl Bbr3 {
+impl BoundedBbr {
     pub(super) fn check_full_pipe(&mut self, sample: &RateSample) {
         if self.full_pipe.now || !self.round.start || sample.app_limited {
             return;
         }
         let Some(rate) = sample.rate() else { return };
+        let rate = if self.version.is_2() { self.model.max_bw() } else { rate };
         if rate >= self.full_pipe.bandwidth.mul_ratio(5, 4) {
             self.full_pipe.reset();
             self.full_pipe.bandwidth = rate;
@@ -53,6 +53,9 @@ impl Bbr3 {
         if self.full_pipe.reached {
             self.state = State::Drain;
             self.drain_since = self.round.count;
+            if self.version.is_2() {
+                self.signals.reset();
+            }
         }
     }
 
@@ -63,19 +66,40 @@ impl Bbr3 {
         let Some(sample) = sample.filter(|_| self.signals.round_start) else { return };
         let losses = std::mem::take(&mut self.signals.losses);
         if cx.state == RecoveryState::Recovery
-            && losses >= FULL_PIPE_LOSSES
-            && is_too_much(sample.lost, sample.in_flight_at_send)
+            && losses >= self.full_pipe_losses()
+            && self.is_inflight_too_high(sample)
         {
             self.undo.state = Some(State::Startup);
-            self.full_pipe.reached = true;
-            let safe = self.bdp(self.bw(), UNIT).max(self.signals.inflight_latest);
-            self.model.inflight_longterm = Some(safe);
+            self.end_startup_at_bound(cx.mss);
         }
     }
 
+    fn full_pipe_losses(&self) -> u32 {
+        match self.version {
+            Version::Two(_) => FULL_PIPE_LOSSES_OF_2,
+            Version::Three(_) => FULL_PIPE_LOSSES,
+        }
+    }
+
+    /// The queue is too long: what may be in flight is bounded from now on.
+    pub(super) fn end_startup_at_bound(&mut self, mss: Bytes) {
+        self.full_pipe.reached = true;
+        let safe = match self.version {
+            Version::Two(_) => self.inflight(mss, self.model.max_bw(), UNIT),
+            Version::Three(_) => self.bdp(self.bw(), UNIT).max(self.signals.inflight_latest),
+        };
+        self.model.inflight_longterm = Some(safe);
+    }
+
     pub(super) fn check_drain_done(&mut self, cx: &mut CcContext<'_>) {
-        let drained = cx.bytes_in_flight <= self.inflight(cx.mss, self.bw());
-        let late = self.round.count > self.drain_since + DRAIN_ROUNDS;
+        let (in_flight, bandwidth) = match self.version {
+            Version::Two(_) => {
+                (self.in_flight_at_departure(cx, cx.bytes_in_flight), self.model.max_bw())
+            }
+            Version::Three(_) => (cx.bytes_in_flight, self.bw()),
+        };
+        let drained = in_flight <= self.inflight(cx.mss, bandwidth, UNIT);
+        let late = !self.version.is_2() && self.round.count > self.drain_since + DRAIN_ROUNDS;
         if self.state == State::Drain && (drained || late) {
             self.start_down(cx);
         }
@@ -83,6 +107,7 @@ impl Bbr3 {
 }
 
 const FULL_PIPE_ROUNDS: u32 = 3;
-/// `BBRStartupFullLossCnt`.
+/// `BBRStartupFullLossCnt`, of the draft and of version 2.
 const FULL_PIPE_LOSSES: u32 = 6;
+const FULL_PIPE_LOSSES_OF_2: u32 = 8;
 const DRAIN_ROUNDS: u64 = 3;

@@ -3,7 +3,7 @@
 
 use weir_units::{Bytes, Rate};
 
-use super::{Bbr3, LOSS_THRESHOLD, State, UNIT};
+use super::{BoundedBbr, LOSS_THRESHOLD, State, UNIT};
 use crate::{CcContext, LossSample, RateSample};
 
 /// The rates and volumes that the path is believed to take.
@@ -16,6 +16,8 @@ pub(super) struct Model {
     pub(super) inflight_shortterm: Option<Bytes>,
     /// What a probe found to be too much to be in flight.
     pub(super) inflight_longterm: Option<Bytes>,
+    /// The rate that a probe found to be marked too much (version 2).
+    pub(super) bw_longterm: Option<Rate>,
 }
 
 /// What the last round delivered.
@@ -27,6 +29,7 @@ pub(super) struct Signals {
     round_delivered: Bytes,
     pub(super) round_start: bool,
     loss_in_round: bool,
+    pub(super) mark_in_round: bool,
     /// Acknowledgements of the round that showed losses.
     pub(super) losses: u32,
 }
@@ -37,7 +40,8 @@ impl Model {
     }
 
     pub(super) fn bw(&self) -> Rate {
-        self.bw_shortterm.map_or(self.max_bw(), |shortterm| shortterm.min(self.max_bw()))
+        let bounds = [self.bw_shortterm, self.bw_longterm];
+        bounds.into_iter().flatten().fold(self.max_bw(), Rate::min)
     }
 
     /// A cycle is over: its maximum counts for one more.
@@ -57,6 +61,7 @@ impl Signals {
     /// `ResetCongestionSignals`.
     pub(super) fn reset(&mut self) {
         self.loss_in_round = false;
+        self.mark_in_round = false;
         self.bw_latest = Rate::ZERO;
         self.inflight_latest = Bytes::ZERO;
     }
@@ -68,7 +73,7 @@ impl Signals {
     }
 }
 
-impl Bbr3 {
+impl BoundedBbr {
     pub(super) fn update_latest_signals(&mut self, sample: &RateSample) {
         let signals = &mut self.signals;
         signals.bw_latest = signals.bw_latest.max(sample.rate().unwrap_or(Rate::ZERO));
@@ -93,15 +98,23 @@ impl Bbr3 {
             return;
         }
         let lossy = std::mem::take(&mut self.signals.loss_in_round);
-        if !lossy || matches!(self.state, State::Startup | State::Refill | State::Up) {
+        let marked = std::mem::take(&mut self.signals.mark_in_round);
+        if !(lossy || marked) || self.state.probes_upwards() {
             return;
         }
         let bw = self.model.bw_shortterm.unwrap_or(self.model.max_bw());
         let inflight = self.model.inflight_shortterm.unwrap_or(self.cwnd);
-        let bw = bw.mul_ratio(BETA, UNIT).max(self.signals.bw_latest);
-        let inflight = inflight.mul_ratio(BETA, UNIT).max(self.signals.inflight_latest);
-        self.model.bw_shortterm = Some(bw);
-        self.model.inflight_shortterm = Some(inflight);
+        let (mut lower_bw, mut lower_inflight) = (bw, inflight);
+        if lossy {
+            lower_bw = bw.mul_ratio(BETA, UNIT).max(self.signals.bw_latest);
+            lower_inflight = inflight.mul_ratio(BETA, UNIT).max(self.signals.inflight_latest);
+        }
+        if marked {
+            lower_bw = lower_bw.min(self.marks.cut(bw));
+            lower_inflight = lower_inflight.min(self.marks.cut_bytes(inflight));
+        }
+        self.model.bw_shortterm = Some(lower_bw);
+        self.model.inflight_shortterm = Some(lower_inflight);
     }
 
     pub(super) fn on_mark(&mut self, cx: &mut CcContext<'_>) {
@@ -116,7 +129,9 @@ impl Bbr3 {
     fn note_loss(&mut self) {
         if !std::mem::replace(&mut self.signals.loss_in_round, true) {
             self.signals.round_delivered = self.delivered;
-            self.save_state();
+            if !self.version.is_2() {
+                self.save_state();
+            }
         }
     }
 
@@ -124,16 +139,28 @@ impl Bbr3 {
     pub(super) fn on_loss(&mut self, cx: &mut CcContext<'_>, loss: &LossSample) {
         self.note_loss();
         if self.probe.is_sampling && is_too_much(loss.lost, loss.in_flight_at_send) {
-            self.on_inflight_too_high(cx, loss);
+            self.on_inflight_too_high(cx, inflight_at(loss), loss.app_limited);
         }
     }
 
-    fn on_inflight_too_high(&mut self, cx: &mut CcContext<'_>, loss: &LossSample) {
+    /// `IsInflightTooHigh`, also for the marks of version 2.
+    pub(super) fn is_inflight_too_high(&self, sample: &RateSample) -> bool {
+        is_too_much(sample.lost, sample.in_flight_at_send)
+            || self.marks.are_too_many(sample.delivered)
+    }
+
+    pub(super) fn on_inflight_too_high(
+        &mut self,
+        cx: &mut CcContext<'_>,
+        in_flight: Bytes,
+        app_limited: bool,
+    ) {
         self.probe.was_too_high = true;
         self.probe.is_sampling = false;
-        if !loss.app_limited {
-            let least = self.target_inflight().mul_ratio(BETA, UNIT);
-            self.model.inflight_longterm = Some(inflight_at(loss).max(least));
+        if !app_limited {
+            let least = self.target_inflight(cx.mss).mul_ratio(BETA, UNIT);
+            self.model.inflight_longterm = Some(in_flight.max(least));
+            self.lower_longterm_bw();
         }
         if self.state == State::Up {
             self.undo.state = Some(State::Up);
@@ -141,7 +168,7 @@ impl Bbr3 {
         }
     }
 
-    /// `HandleSpuriousLossDetection`, without the window.
+    /// `HandleSpuriousLossDetection`, without the window. Version 2 stays in its state.
     pub(super) fn undo_losses(&mut self) {
         let undo = std::mem::take(&mut self.undo);
         self.signals.loss_in_round = false;
@@ -150,7 +177,7 @@ impl Bbr3 {
         model.bw_shortterm = looser(model.bw_shortterm, undo.bw_shortterm);
         model.inflight_shortterm = looser(model.inflight_shortterm, undo.inflight_shortterm);
         model.inflight_longterm = looser(model.inflight_longterm, undo.inflight_longterm);
-        match undo.state {
+        match undo.state.filter(|_| !self.version.is_2()) {
             Some(State::Startup) if self.state != State::Startup => {
                 self.full_pipe.reached = false;
                 if self.state != State::ProbeRtt {
@@ -184,8 +211,8 @@ fn looser<T: Ord>(one: Option<T>, other: Option<T>) -> Option<T> {
     Some(one?.max(other?))
 }
 
-/// `Beta`, in percent.
-const BETA: u64 = 70;
+/// `Beta`; version 2 calls the rest so.
+const BETA: u64 = 700;
 
 #[cfg(test)]
 mod tests {
