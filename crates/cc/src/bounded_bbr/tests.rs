@@ -303,7 +303,6 @@ fn a_bound_grows_only_while_the_window_is_used() {
     script.bbr.state = State::Up;
     script.bbr.model.inflight_longterm = Some(BDP);
     script.bbr.cwnd = BDP;
-    script.bbr.probe.since = script.now;
     script.with_cx(ACK, |bbr, cx| {
         bbr.raise_slope(MSS);
         bbr.round.start = false;
@@ -334,6 +333,7 @@ fn cruise_begins_below_the_long_term_bound() {
 #[test]
 fn what_leaves_until_the_next_departure_is_not_in_flight() {
     let mut script = Script::version_2().cruising(RTT);
+    script.bbr.pacing_rate = Rate::from_mbit(8);
     script.with_cx(ACK, |bbr, cx| {
         cx.next_departure = cx.now + Duration::from_millis(10);
         assert_eq!(bbr.in_flight_at_departure(cx, BDP), BDP - MSS * 10);
