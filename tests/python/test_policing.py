@@ -103,7 +103,8 @@ def sawtooth(drops: Callable[[float, int], int]) -> list[Counters]:
     return counters
 
 
-def test_counters_show_a_policer() -> None:
+def behind_a_bucket() -> list[Counters]:
+    """The counters behind a policer of 8 Mbit/s."""
     tokens, before = 40_000.0, 0.0
 
     def drops(at: float, window: int) -> int:
@@ -114,7 +115,16 @@ def test_counters_show_a_policer() -> None:
         tokens -= passes * 1448
         return window - passes
 
-    found = of_counters(sawtooth(drops), 1448)
+    return sawtooth(drops)
+
+
+def test_a_queue_that_is_always_there_is_no_policer() -> None:
+    first, *rest = behind_a_bucket()
+    assert of_counters([first, *(one._replace(srtt_us=80_000) for one in rest)], 1448) is None
+
+
+def test_counters_show_a_policer() -> None:
+    found = of_counters(behind_a_bucket(), 1448)
     assert isinstance(found, Policer)
     # CUBIC or Reno use a policer up to between 3/4 and all of its rate.
     assert 0.7 * 8 < found.mbps < 8.1

@@ -22,6 +22,8 @@ LEAST_LOST = 80
 _EVEN = 0.35
 """Largest deviation from an even rate, in standard deviations of the number of random losses. That
 of random losses is smaller in 1 of 3000 cases, by the distribution of Kolmogorov's statistic."""
+_INFLATED = 1.3
+"""RTT over the least one from which on it counts as that of a queue, as in that rule."""
 _WAITING = 1.0
 """Delay above the least one, in datagrams at the rate: a full queue has at least two."""
 
@@ -55,7 +57,19 @@ class Datagram(NamedTuple):
 
 
 def of_counters(readings: Sequence[Counters], segment_bytes: int) -> Policer | None:
-    """The policer of a connection of the kernel's TCP, by the rule of `weir read`."""
+    """The policer of a connection of the kernel's TCP, by the rule of `weir read`.
+
+    That rule compares RTTs with those under load. Here the first one is known, before the load: a
+    queue that is there all the time, as behind several flows of BBR, is no policer.
+    """
+    at_losses = [
+        before.srtt_us
+        for before, now in itertools.pairwise(readings)
+        if now.retransmits > before.retransmits
+    ]
+    least = min((one.srtt_us for one in readings if one.srtt_us), default=0)
+    if not at_losses or statistics.median(at_losses) > _INFLATED * least:
+        return None
     found = _native.find_policer(list(_packets(readings, segment_bytes)))
     return None if found is None else Policer(found[0] / 1e6, found[1])
 
