@@ -257,3 +257,27 @@ def test_a_narrow_page_does_not_overflow(chromium: Any, plain: Path, scheme: str
         assert page.evaluate("document.documentElement.scrollWidth") == 400
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+
+
+def test_a_narrow_page_shows_whole_figures(chromium: Any, plain: Path) -> None:
+    """In two columns on a wide page, else in one; no mark is beyond the edge."""
+    places = """all => all.map(e => e.getBoundingClientRect()).map(b => [b.left, b.right])"""
+    spread = []
+    for width in (1280, 400):
+        with opened(chromium, plain, width=width) as page:
+            figure = page.locator("#figure-metrics")
+            figure.scroll_into_view_if_needed()
+            figure.locator("svg.marks").wait_for()
+            marks = figure.locator(
+                "[aria-roledescription='point'], [aria-roledescription='circle']"
+            )
+            found = marks.evaluate_all(places)
+            assert len(found) >= 10
+            assert all(0 <= left < right <= width for left, right in found)
+            assert page.evaluate("document.documentElement.scrollWidth") == width
+            axes = figure.locator(".role-axis-title").evaluate_all(places)
+            lefts = [left / width for left, _ in axes]
+            spread.append(max(lefts) - min(lefts))
+            assert figure.get_by_text("scroll it sideways").count() == 0
+    # The titles of the axes are in two places, or below each other.
+    assert spread[0] > 0.25 > spread[1]

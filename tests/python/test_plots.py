@@ -328,6 +328,24 @@ def test_a_series_has_the_same_mark_whatever_it_stands_next_to() -> None:
     assert f'"range": ["{shapes["Muzha"]}", "{shapes["NewReno"]}"]' in spec
 
 
+def test_a_series_has_the_mark_that_it_has_in_the_figure_before() -> None:
+    names = ["NewReno", "SACK", "Muzha", "Muzha, memory 1 RTT"]
+    shapes = theme.stack_shapes(names)
+    rows = {"panel": "p", "series": names[1:], "at": [1.0] * 3, "value": [2.0, 3.0, 4.0]}
+    data = pl.DataFrame(rows | {"n": 1}).with_columns(lo=None, hi=None)
+    for neighbours, is_same in ((tuple(names), True), ((), False)):
+        axes = LineAxes("x", "y", neighbours=neighbours)
+        spec = json.dumps(lines("l", "T", "Look.", data, axes).spec)
+        assert (json.dumps([shapes[name] for name in names[1:]]) in spec) == is_same
+
+
+def test_more_series_than_colours_differ_in_their_marks() -> None:
+    names = ["NewReno", *(f"scheme {number}" for number in range(12))]
+    colours, shapes = theme.stack_colours(names), theme.stack_shapes(names)
+    assert len(set(colours.values())) < len(names)
+    assert len({(colours[name], shapes[name]) for name in names}) == len(names)
+
+
 def test_published_lines_that_coincide_have_different_widths() -> None:
     cells = [
         {"table": "t", "row": row, "column": column, "unit": "s", "published": 1.0}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import altair as alt
@@ -31,6 +31,8 @@ class LineAxes:
     """Where a dashed line shows what is fair, or possible."""
     y_range: tuple[float, float] | None = None
     """What the vertical axis shows, if not everything from zero on."""
+    neighbours: Sequence[str] = ()
+    """Series of figures nearby: one that is here too has the same colour and mark."""
 
 
 def lines(
@@ -74,16 +76,20 @@ def lines_if_any(
     return [] if data.is_empty() else [lines(name, title, caption, data, axes, runs)]
 
 
+def _own(chosen: Mapping[str, str], series: Sequence[str]) -> dict[str, str]:
+    return {name: chosen[name] for name in series}
+
+
 def _panel(
     data: pl.DataFrame, series: Sequence[str], axes: LineAxes, places: pl.Series
 ) -> alt.LayerChart:
-    colours = theme.stack_colours(series)
+    colours = _own(theme.stack_colours([*axes.neighbours, *series]), series)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     legend = None
     if len(series) > 1:
         legend = alt.Legend(title=None, orient="top", columns=7, symbolSize=70)
     colour = alt.Color("series:N", scale=scale, legend=legend)
-    shapes = theme.stack_shapes(series)
+    shapes = _own(theme.stack_shapes([*axes.neighbours, *series]), series)
     shape_scale = alt.Scale(domain=list(shapes), range=list(shapes.values()))
     shape = alt.Shape("series:N", scale=shape_scale, legend=legend)
     x = _places(axes, places)

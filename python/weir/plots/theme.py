@@ -87,8 +87,15 @@ def stack_colours(names: Iterable[str]) -> dict[str, str]:
 
 
 def stack_shapes(names: Iterable[str]) -> dict[str, str]:
-    """A mark for each stack (or other series), which goes with its colour in every figure."""
-    return {name: _SHAPES[_PALETTE.index(c)] for name, c in stack_colours(names).items()}
+    """A mark for each stack (or other series), which goes with its colour in every figure.
+
+    Of more series than colours the later ones have other marks than the first of their colour.
+    """
+    shapes: dict[str, str] = {}
+    for position, (name, colour) in enumerate(stack_colours(names).items()):
+        shift = len(_SHAPES) // 2 * (position // len(_PALETTE))
+        shapes[name] = _SHAPES[(_PALETTE.index(colour) + shift) % len(_SHAPES)]
+    return shapes
 
 
 def flow_colours(flows: Sequence[str], stacks: Sequence[str], colour: str) -> dict[str, str]:

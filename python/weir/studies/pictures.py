@@ -46,6 +46,7 @@ def _finding(results: Results) -> Callable[[str], str]:
 
 
 def _section(entry: Entry, scope: Scope) -> ReportSection:
+    scope = {**scope, "series": []}
     tables = [t for part in entry.get("table", []) for t in _tables(part, scope)]
     figures = [f for part in entry.get("figure", []) for f in _figures(part, scope)]
     texts = [text for text in (filled(t, scope) for t in entry.get("text", [])) if text]
@@ -90,11 +91,16 @@ Draw = Callable[..., Iterator[Figure]]
 def _lines(
     entry: Entry, scope: Scope, name: str, title: str, caption: str, runs: Sequence[int]
 ) -> Iterator[Figure]:
-    """Lines of the cells of one table per panel; nothing where there are none."""
+    """Lines of the cells of one table per panel; nothing where there are none.
+
+    `scope["series"]` has the series of the figures before in the section.
+    """
     parts = [part for data in entry["data"] for part in _line_data(data, scope)]
     data = pl.concat(parts)
     if not data.is_empty():
-        yield lines(name, title, caption, data, LineAxes(**_axes(entry, scope)), runs)
+        axes = LineAxes(**_axes(entry, scope), neighbours=tuple(scope["series"]))
+        scope["series"].extend(data["series"].unique(maintain_order=True))
+        yield lines(name, title, caption, data, axes, runs)
 
 
 def _line_data(entry: Entry, scope: Scope) -> Iterator[pl.DataFrame]:

@@ -32,11 +32,32 @@
     const spec = specs.get(plot);
     const live = document.createElement("div");
     live.className = "live";
-    vegaEmbed(live, dark.matches ? coloured(spec) : spec, options).then(
-      () => plot.replaceChildren(live),
-      (error) => console.error(plot.dataset.spec, error),
-    );
+    const embed = (shown) => vegaEmbed(live, dark.matches ? coloured(shown) : shown, options);
+    const isWide = () => widthOf(live) > plot.clientWidth;
+    embed(spec)
+      .then(() => (isWide() && spec.columns > 1 ? embed({ ...spec, columns: 1 }) : undefined))
+      .then(
+        () => {
+          plot.replaceChildren(live);
+          if (isWide()) shrink(plot, live);
+        },
+        (error) => console.error(plot.dataset.spec, error),
+      );
   };
+  const widthOf = (live) => live.querySelector("svg").width.baseVal.value;
+  /** Makes a figure as wide as the page, or as narrow as can still be read: then it scrolls, and says so. */
+  const shrink = (plot, live) => {
+    const width = Math.max(plot.clientWidth, LEAST * widthOf(live));
+    const svg = live.querySelector("svg");
+    svg.style.width = `${width}px`;
+    svg.style.height = "auto";
+    if (width <= plot.clientWidth + 1) return;
+    const hint = document.createElement("p");
+    hint.className = "note";
+    hint.textContent = "This figure is wider than the page: scroll it sideways.";
+    live.prepend(hint);
+  };
+  const LEAST = 0.6;
   const plots = [...document.querySelectorAll("[data-spec]")];
   const observer = new IntersectionObserver(
     (entries) => {
