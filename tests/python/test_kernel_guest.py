@@ -170,11 +170,14 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     tree = tmp_path / "linux-source-6.1"
     tree.mkdir()
     (tree / "Makefile").write_text(MAKEFILE)
-    for change in recipe.changes(virtual_tsc=True):
-        path = tree / change.file
+    places = {
+        (change.file, change.old * change.times[0]) for change in recipe.changes(virtual_tsc=True)
+    }
+    for name, text in sorted(places):
+        path = tree / name
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("a") as file:
-            file.write(change.old * change.times[0])
+            file.write(text)
     archive = tmp_path / "linux-source-6.1.tar.xz"
     with tarfile.open(archive, "w:xz") as packed:
         packed.add(tree, tree.name)

@@ -93,14 +93,20 @@ pub(crate) fn timestamp_ms(now: Instant) -> u32 {
 /// from every eightfold of that (`calc_wheel_index`). Where they fall between two instants depends on
 /// the boot; here they fall as those of CUBIC's clock.
 pub(crate) fn on_tick(now: Instant, delay: Duration) -> Instant {
-    const PHASE: Duration = Duration::from_micros(250);
-    const TICK_NANOS: u64 = 1_000_000;
     let wait = delay.as_nanos().div_ceil(TICK_NANOS);
     let level = (0..8).find(|level| wait < 63 << (3 * level)).unwrap_or(8);
-    let expires = ((now + PHASE).as_nanos() / TICK_NANOS).saturating_add(wait);
+    let expires = ticks(now).saturating_add(wait);
     let fires = ((expires >> (3 * level)) + 1) << (3 * level);
     Instant::from_nanos(fires.saturating_mul(TICK_NANOS)) - PHASE
 }
+
+/// How many ticks there have been (`jiffies`).
+pub(crate) fn ticks(now: Instant) -> u64 {
+    (now + PHASE).as_nanos() / TICK_NANOS
+}
+
+const PHASE: Duration = Duration::from_micros(250);
+const TICK_NANOS: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -92,6 +92,39 @@ CHANGES: Sequence[Change] = (
 		}
 """,
     ),
+    # Timers are exact: they are 1 ns late otherwise, and those of less than 500 ns take that long.
+    Change(
+        "arch/um/kernel/time.c",
+        "\tdelta += 1;\n",
+        "\tif (time_travel_mode == TT_MODE_OFF || !delta)\n\t\tdelta += 1;\n",
+    ),
+    Change(
+        "arch/um/include/linux/time-internal.h",
+        "#define TIMER_MIN_DELTA  500",
+        "#define TIMER_MIN_DELTA  1",
+    ),
+    # A call that fails takes 1 us in virtual time, so that a loop of them ends. Reading until there
+    # is no more is no loop: only who fails over and over without waiting is charged.
+    Change(
+        "arch/um/include/asm/processor-generic.h",
+        "\tstruct task_struct *prev_sched;\n",
+        "\tstruct task_struct *prev_sched;\n"
+        "\tunsigned long weir_waited;\n"
+        "\tunsigned int weir_failures;\n",
+    ),
+    Change(
+        "arch/um/kernel/skas/syscall.c",
+        "\t\t\tum_udelay(1);\n",
+        """\t\t\tstruct thread_struct *thread = &current->thread;
+
+			if (thread->weir_waited != current->nvcsw) {
+				thread->weir_waited = current->nvcsw;
+				thread->weir_failures = 0;
+			}
+			if (++thread->weir_failures > 1000)
+				um_udelay(1);
+""",
+    ),
     # With `weir_draws` on the command line, congestion controls draw what the simulator's do: it
     # has the state of their generator (PCG XSL 128/64 MCG, as crates/units/src/rng.rs).
     Change(

@@ -110,7 +110,7 @@ impl Senders<'_> {
         let warmed_up = Instant::ZERO + self.measure.warmup;
         let mut next_sample = self.measure.sample_interval.map(|interval| Instant::ZERO + interval);
         let mut is_warm = false;
-        self.shared.await_start()?;
+        self.shared.await_start();
         while !self.shared.is_over() && self.shared.now() < self.end {
             let now = self.shared.now();
             if !is_warm && now >= warmed_up {

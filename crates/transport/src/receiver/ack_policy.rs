@@ -3,7 +3,7 @@
 use weir_units::{Duration, Instant};
 
 use super::ack_frequency::{Position, Thresholds};
-use crate::{DelayedAck, HostProfile, on_tick};
+use crate::{DelayedAck, HostProfile, on_tick, ticks};
 
 /// What is owed to the sender, and by when.
 #[derive(Debug)]
@@ -32,6 +32,9 @@ pub(super) struct AckPolicy {
     rtt: Duration,
     /// Linux: the longest delay, a round trip in milliseconds.
     longest: Duration,
+    /// Linux: the receiver's own RTO, as the handshake leaves it. After a longer pause the sender may be in slow
+    /// start again.
+    rto: Duration,
 }
 
 /// What an arrival did to the stream.
@@ -52,6 +55,8 @@ pub(super) struct Progress {
     pub(super) hampered: bool,
     /// The window to offer: half of it bounds the quick acknowledgements.
     pub(super) window: u64,
+    /// The round trip as data shows it, where it is measured (`rcv_rtt_est`).
+    pub(super) rtt: Option<Duration>,
     /// Where it lies.
     pub(super) position: Position,
 }
@@ -71,8 +76,9 @@ const DELAY: Duration = Duration::from_millis(40);
 const QUICK_ACKS: u64 = 16;
 /// Linux's `TCP_DELACK_MAX`.
 const MAX_DELAY: Duration = Duration::from_millis(200);
-/// A pause after which the sender may be in slow start again (Linux compares with its own RTO).
-const LONG_PAUSE: Duration = Duration::from_secs(1);
+/// Linux's `TCP_TIMEOUT_INIT` and `TCP_RTO_MIN`.
+const FIRST_RTO: Duration = Duration::from_secs(1);
+const MIN_RTO: Duration = Duration::from_millis(200);
 /// Linux's `tcp_comp_sack_delay_ns`, and `tcp_comp_sack_slack_ns`, by which its timer is late where
 /// nothing else wakes the machine.
 const COMPRESSION_DELAY: Duration = Duration::from_millis(1);
@@ -100,6 +106,7 @@ impl AckPolicy {
             thresholds: Thresholds::default(),
             rtt: Duration::MAX,
             longest: MAX_DELAY,
+            rto: FIRST_RTO,
         }
     }
 
@@ -109,7 +116,8 @@ impl AckPolicy {
 
     pub(super) fn on_handshake_rtt(&mut self, rtt: Duration) {
         self.rtt = rtt;
-        self.longest = Duration::from_millis(rtt.as_micros().div_ceil(1_000));
+        self.longest = in_ticks_rounded_up(rtt);
+        self.rto = in_ticks_rounded_up(rtt + (rtt * 2).max(MIN_RTO));
     }
 
     /// Data arrived.
@@ -147,7 +155,8 @@ impl AckPolicy {
             self.compress(now, progress);
         } else if progress.missing {
             self.due = true;
-        } else {
+        } else if !self.due {
+            // What must be answered now, as the end of a hole (`ICSK_ACK_NOW`), sets no timer.
             self.put_off(now);
         }
     }
@@ -172,24 +181,27 @@ impl AckPolicy {
         if self.mode == DelayedAck::Linux && self.deadline.is_some_and(|at| at <= now) && !self.due
         {
             self.due = true;
-            self.delay = self.delay.map(|delay| (delay * 2).min(MAX_DELAY));
+            self.delay = self.delay.map(|delay| (delay * 2).min(self.rto));
         }
     }
 
     /// Linux's `tcp_event_data_recv`: the delay follows the time between arrivals.
     fn adapt_delay(&mut self, now: Instant, window: u64) {
         let quick = || (window / (2 * self.mss)).clamp(2, QUICK_ACKS);
-        let pause = now.saturating_since(self.last_arrival);
+        let pause = match self.host_profile {
+            HostProfile::Kernel => Duration::from_millis(ticks(now) - ticks(self.last_arrival)),
+            HostProfile::UserSpace => now.saturating_since(self.last_arrival),
+        };
         self.last_arrival = now;
         let delay = match self.delay {
             None => {
                 self.quick = quick();
                 DELAY
             }
-            Some(delay) if pause <= DELAY / 2 => delay / 2 + DELAY / 2,
-            Some(delay) if pause < delay => (delay / 2 + pause).min(MAX_DELAY),
+            Some(delay) if pause <= DELAY / 2 => in_whole_ticks(delay / 2) + DELAY / 2,
+            Some(delay) if pause < delay => (in_whole_ticks(delay / 2) + pause).min(MAX_DELAY),
             Some(delay) => {
-                if pause > LONG_PAUSE {
+                if pause > self.rto {
                     self.quick = self.quick.max(quick());
                 }
                 delay
@@ -210,7 +222,8 @@ impl AckPolicy {
             self.due = true;
         } else {
             compression.held += 1;
-            let delay = COMPRESSION_DELAY.min(self.rtt / 20);
+            let rtt = progress.rtt.map_or(self.rtt, |rtt| rtt.min(self.rtt));
+            let delay = COMPRESSION_DELAY.min(rtt / 20);
             let fires = self.timer.filter(|at| *at > now);
             let at = Instant::earlier(fires, Some(now + delay + COMPRESSION_SLACK));
             compression.deadline = compression.deadline.or(at);
@@ -249,9 +262,10 @@ impl AckPolicy {
         self.mode == DelayedAck::Linux
     }
 
-    /// Whether an acknowledgement is owed and put off.
+    /// Whether an acknowledgement was put off and has not left, also if a newer segment demands it now
+    /// (`ICSK_ACK_TIMER`).
     pub(super) fn is_delaying(&self) -> bool {
-        self.deadline.is_some() && !self.due
+        self.deadline.is_some()
     }
 
     /// A push arrived: the sender may have nothing more to send.
@@ -287,6 +301,11 @@ impl AckPolicy {
         self.compression.deadline = None;
         self.compression.held = 0;
     }
+}
+
+/// As Linux's `usecs_to_jiffies`.
+fn in_ticks_rounded_up(time: Duration) -> Duration {
+    Duration::from_millis(time.as_micros().div_ceil(1_000))
 }
 
 /// Linux keeps the delay in ticks of 1 ms.

@@ -12,7 +12,10 @@
 //! ```
 //!
 //! Since Linux 6.5 the memory of a segment is measured, and the buffer is the window itself. So it is where a first
-//! window is configured, which has no limit of 64 KB since Linux 6.11.
+//! window is configured, which has no limit of 64 KB since Linux 6.11. Debian's 6.12 takes bytes that are not yet read
+//! off `copied`: what waited behind a hole is no sign of a faster sender.
+
+use std::ops::Range;
 
 use weir_units::{Duration, Instant};
 
@@ -56,22 +59,28 @@ impl Autotune {
         self.rtt.on_echo(echo, rtt, len >= self.mss);
     }
 
+    /// The round trip as data shows it.
+    pub(super) fn rtt(&self) -> Option<Duration> {
+        self.rtt.smoothed()
+    }
+
     /// In-order data up to `rcv_nxt` arrived, of an offered `window`.
     pub(super) fn on_data(&mut self, now: Instant, rcv_nxt: u64, window: u64) {
         self.rtt.on_data(now, rcv_nxt, window);
     }
 
-    /// The application, which had consumed `before` bytes, consumes them up to `read`. Returns the buffer that
-    /// this asks for. Linux asks after each segment: the rest of what a repair makes readable belongs to the
+    /// The application consumes the bytes `taken` of those that are in order up to `rcv_nxt`. Returns the buffer
+    /// that this asks for. Linux asks after each segment: the rest of what a repair makes readable belongs to the
     /// next round trip.
-    pub(super) fn on_read(&mut self, now: Instant, before: u64, read: u64) -> Option<u64> {
+    pub(super) fn on_read(&mut self, now: Instant, taken: Range<u64>, rcv_nxt: u64) -> Option<u64> {
         let since = *self.since.get_or_insert(now);
         let rtt = self.rtt.smoothed()?;
-        if now.saturating_since(since) < rtt {
+        if now.saturating_since(since).as_micros() < rtt.as_micros() {
             return None;
         }
-        let first = read.min(before + self.mss);
-        let copied = first - self.read;
+        let first = taken.end.min(taken.start + self.mss);
+        let unread = if self.is_measured { rcv_nxt - first } else { 0 };
+        let copied = (first - self.read).saturating_sub(unread);
         (self.since, self.read) = (Some(now), first);
         if copied <= self.space {
             return None;
@@ -147,7 +156,7 @@ impl ReceiverRtt {
     }
 
     fn smoothed(&self) -> Option<Duration> {
-        (self.scaled > 0).then(|| Duration::from_micros(self.scaled / 8))
+        (self.scaled > 0).then(|| Duration::from_nanos(self.scaled * 1_000 / 8))
     }
 }
 
@@ -173,6 +182,15 @@ mod tests {
         Autotune::new(&config).expect("a buffer that grows")
     }
 
+    fn of_newer_linux() -> Autotune {
+        let config = Config {
+            max_recv_buffer: Some(Bytes(16 << 20)),
+            initial_recv_window: Some(Bytes(4 << 20)),
+            ..Config::default()
+        };
+        Autotune::new(&config).expect("a buffer that grows")
+    }
+
     fn at(ms: u64) -> Instant {
         Instant::ZERO + Duration::from_millis(ms)
     }
@@ -182,12 +200,12 @@ mod tests {
     fn the_buffer_is_six_times_what_a_doubling_sender_sent() {
         let mut tune = autotune();
         tune.on_echo(1, Duration::from_millis(100), MSS);
-        assert_eq!(tune.on_read(at(0), 0, 0), None);
+        assert_eq!(tune.on_read(at(0), 0..0, 0), None);
         let mut total = 0;
         let mut sizes = Vec::new();
         for (trip, segments) in [(1, 20), (2, 40), (3, 80), (4, 80)] {
             total += segments * MSS;
-            sizes.push(tune.on_read(at(100 * trip), total - MSS, total));
+            sizes.push(tune.on_read(at(100 * trip), total - MSS..total, total));
         }
         let expected = [3 * (2 * 20 + 16), 3 * (2 * 40 + 16), 3 * (2 * 80 + 16)];
         let expected = expected.map(|segments: u64| Some(segments * 2_984 / 2));
@@ -197,12 +215,7 @@ mod tests {
     /// Since Linux 6.5 the window is that of the formula: 2 (2 · 40 + 16) segments more than 2 · 40 + 16.
     #[test]
     fn the_window_is_exact_where_segments_are_measured() {
-        let config = Config {
-            max_recv_buffer: Some(Bytes(16 << 20)),
-            initial_recv_window: Some(Bytes(4 << 20)),
-            ..Config::default()
-        };
-        let mut tune = Autotune::new(&config).expect("a buffer that grows");
+        let mut tune = of_newer_linux();
         tune.space = 20 * MSS;
         assert_eq!(tune.buffer(40 * MSS), 3 * (2 * 40 + 16) * MSS);
     }
@@ -210,12 +223,12 @@ mod tests {
     #[test]
     fn it_looks_once_per_round_trip_and_not_before_it_knows_one() {
         let mut tune = autotune();
-        let one = |segments: u64| ((segments - 1) * MSS, segments * MSS);
-        let mut read = |ms: u64, (before, read): (u64, u64)| tune.on_read(at(ms), before, read);
+        let one = |segments: u64| (segments - 1) * MSS..segments * MSS;
+        let mut read = |ms: u64, taken: Range<u64>| tune.on_read(at(ms), taken.clone(), taken.end);
         assert_eq!(read(0, one(100)), None);
         assert_eq!(read(500, one(200)), None);
         tune.on_echo(1, Duration::from_millis(100), MSS);
-        let mut read = |ms: u64, (before, read): (u64, u64)| tune.on_read(at(ms), before, read);
+        let mut read = |ms: u64, taken: Range<u64>| tune.on_read(at(ms), taken.clone(), taken.end);
         assert!(read(500, one(200)).is_some());
         assert_eq!(read(599, one(600)), None);
         assert!(read(600, one(600)).is_some());
@@ -226,8 +239,8 @@ mod tests {
         let mut tune = autotune();
         tune.on_established(at(0));
         tune.on_echo(1, Duration::from_millis(100), MSS);
-        assert_eq!(tune.on_read(at(99), 0, 40 * MSS), None);
-        assert!(tune.on_read(at(100), 40 * MSS, 41 * MSS).is_some());
+        assert_eq!(tune.on_read(at(99), 0..40 * MSS, 40 * MSS), None);
+        assert!(tune.on_read(at(100), 40 * MSS..41 * MSS, 41 * MSS).is_some());
     }
 
     /// 30 segments waited behind a hole: they count with the round trip that follows the repair.
@@ -235,9 +248,22 @@ mod tests {
     fn what_a_repair_makes_readable_counts_later() {
         let mut tune = autotune();
         tune.on_echo(1, Duration::from_millis(100), MSS);
-        assert_eq!(tune.on_read(at(0), 0, 0), None);
-        assert_eq!(tune.on_read(at(100), 0, 31 * MSS), None);
-        assert!(tune.on_read(at(200), 31 * MSS, 32 * MSS).is_some());
+        assert_eq!(tune.on_read(at(0), 0..0, 0), None);
+        assert_eq!(tune.on_read(at(100), 0..31 * MSS, 31 * MSS), None);
+        assert!(tune.on_read(at(200), 31 * MSS..32 * MSS, 32 * MSS).is_some());
+    }
+
+    /// 40 segments were read when 30 more wait that a repair made readable.
+    #[test]
+    fn what_is_not_yet_read_makes_a_newer_linux_no_faster() {
+        for (mut tune, grows) in [(autotune(), true), (of_newer_linux(), false)] {
+            tune.on_echo(1, Duration::from_millis(100), MSS);
+            assert_eq!(tune.on_read(at(0), 0..0, 0), None);
+            let repair = 39 * MSS..70 * MSS;
+            assert_eq!(tune.on_read(at(100), repair.clone(), repair.end).is_some(), grows);
+            let all_read = 108 * MSS..109 * MSS;
+            assert!(tune.on_read(at(200), all_read.clone(), all_read.end).is_some());
+        }
     }
 
     #[test]

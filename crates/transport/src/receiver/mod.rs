@@ -176,6 +176,7 @@ impl Receiver {
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
                 window: self.edge().saturating_sub(self.rcv_nxt()),
+                rtt: self.autotune.as_ref().and_then(|autotune| autotune.rtt()),
                 position: Position {
                     start: offset,
                     end: offset + u64::from(len),
@@ -270,7 +271,8 @@ impl Receiver {
         let before = self.read;
         self.read += taken;
         if let Some(autotune) = &mut self.autotune {
-            let grown = autotune.on_read(now, before, self.read).unwrap_or_default();
+            let rcv_nxt = self.reassembly.rcv_nxt();
+            let grown = autotune.on_read(now, before..self.read, rcv_nxt).unwrap_or_default();
             self.buffer = grown.clamp(self.buffer, self.largest);
         }
         if taken > 0 {

@@ -147,7 +147,7 @@ impl<'a> OwnPart<'a> {
         let own = overflow::inode(&self.medium.socket);
         let dropped = || overflow::drops().get(&own).copied().unwrap_or_default();
         let dropped_before = dropped();
-        shared.await_start()?;
+        shared.await_start();
         while goes_on() {
             let now = shared.now();
             self.medium.net.now = now;

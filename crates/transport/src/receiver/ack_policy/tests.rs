@@ -14,6 +14,7 @@ fn in_order(rcv_nxt: u64) -> Progress {
         growing: false,
         hampered: false,
         window: 128 * MSS,
+        rtt: None,
         position: Position { start: rcv_nxt - MSS, end: rcv_nxt, missing: None },
     }
 }
@@ -142,6 +143,10 @@ fn sacks_wait_a_twentieth_of_a_short_round_trip() {
     }
     policy.on_data(now, &hole);
     assert_eq!(policy.deadline(), Some(now + Duration::from_micros(200 + 100)));
+    policy.on_ack_sent();
+    // Timestamps show whole milliseconds.
+    policy.on_data(now, &Progress { rtt: Some(Duration::from_millis(3)), ..hole });
+    assert_eq!(policy.deadline(), Some(now + Duration::from_micros(150 + 100)));
 }
 
 #[test]
@@ -187,6 +192,35 @@ fn an_old_timer_releases_sacks() {
     assert_eq!(policy.deadline(), Some(at(50_800 + 1_100)), "it fires once");
 }
 
+/// RFC 5681 §4.2, and `ICSK_ACK_NOW` of Linux.
+#[test]
+fn what_is_answered_at_once_sets_no_timer() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    acks(&mut policy, 16, Duration::ZERO);
+    let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+    policy.demand();
+    policy.on_data(at(10_100), &in_order(17 * MSS));
+    policy.on_ack_sent();
+    for _ in 0..3 {
+        policy.on_data(at(11_000), &hole(17 * MSS));
+        policy.on_ack_sent();
+    }
+    policy.on_data(at(50_000), &hole(17 * MSS));
+    assert_eq!(policy.deadline(), Some(at(50_000 + 1_100)));
+}
+
+/// A segment with CWR demands an answer before its own marks are read (`tcp_ecn_accept_cwr`).
+#[test]
+fn what_is_demanded_later_was_still_put_off() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    acks(&mut policy, 16, Duration::ZERO);
+    policy.on_data(Instant::ZERO, &in_order(17 * MSS));
+    policy.demand();
+    assert!(policy.is_delaying());
+    policy.on_ack_sent();
+    assert!(!policy.is_delaying());
+}
+
 #[test]
 fn a_timer_that_fires_doubles_the_delay() {
     let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
@@ -199,6 +233,30 @@ fn a_timer_that_fires_doubles_the_delay() {
     // 60 ms later: half of 80 ms and these 60.
     policy.on_data(at(70_100), &in_order(18 * MSS));
     assert_eq!(policy.deadline(), Some(on_tick(at(70_100), Duration::from_millis(100))));
+}
+
+/// `tcp_event_data_recv` counts in ticks: from 9.6 to 45.2 ms are 36 of them, and half of 55 are 27.
+#[test]
+fn the_delay_follows_arrivals_in_ticks() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+    policy.on_data(at(9_600), &in_order(MSS));
+    policy.delay = Some(Duration::from_millis(55));
+    policy.on_data(at(45_200), &in_order(2 * MSS));
+    assert_eq!(policy.delay, Some(Duration::from_millis(27 + 36)));
+}
+
+/// `tcp_set_rto` after the handshake: a round trip and twice as much, or 200 ms.
+#[test]
+fn acknowledgements_are_quick_after_a_pause_of_an_rto() {
+    for (pause, quick) in [(300, 0), (301, QUICK_ACKS)] {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+        policy.on_handshake_rtt(Duration::from_millis(100));
+        policy.on_data(Instant::ZERO, &in_order(MSS));
+        policy.quick = 0;
+        policy.on_data(Instant::ZERO + Duration::from_millis(pause), &in_order(2 * MSS));
+        assert_eq!(policy.quick, quick, "{pause} ms");
+    }
 }
 
 /// `tcp_send_delayed_ack` waits no longer than a round trip, or 40 ms.
