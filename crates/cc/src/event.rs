@@ -115,6 +115,13 @@ pub enum RecoveryState {
     Loss,
 }
 
+impl RecoveryState {
+    /// Whether losses are being repaired.
+    pub(crate) fn repairs(self) -> bool {
+        matches!(self, Self::Recovery | Self::Loss)
+    }
+}
+
 /// One acknowledgement, summed up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AckEvent {

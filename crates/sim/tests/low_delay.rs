@@ -1,4 +1,4 @@
-//! What their sources say of Prague, LEDBAT and Copa, over one bottleneck.
+//! What their sources say of Prague, BBRv2 with marks, LEDBAT and Copa, over one bottleneck.
 
 mod common;
 
@@ -80,6 +80,18 @@ fn prague_is_independent_of_round_trips_up_to_25_ms() {
     assert!((0.8..1.25).contains(&independent), "{independent}");
     assert!(ratio_of("prague(rtt=0ms)", &[5, 25]) > 5.0);
     assert!(ratio_of("prague", &[10, 50]) > 2.0, "the longer is not shortened");
+}
+
+/// `ecn_enable` of BBRv2's source, on paths of up to 5 ms: marks take the place of the standing queue of several flows, which share.
+#[test]
+fn bbr2_keeps_the_queue_of_a_short_path_below_the_marking_threshold() {
+    let [on, off] = ["bbr2(ecn=on)", "bbr2"].map(|stack| under_step_marking(&[stack; 2], &[4; 2]));
+    let mean = |outcome: &Outcome| outcome.links[0].queue_packets_mean;
+    assert!(on.links[0].marked > 0 && off.links[0].marked == 0, "only one has ECN");
+    assert!(mean(&on) < mean(&off) / 4.0, "{} {}", mean(&on), mean(&off));
+    assert!(on.links[0].queue_delay_ms_p50.is_some_and(|ms| ms < 1.0), "{:?}", on.links[0]);
+    assert!(utilisation(&on) > 0.9, "{}", utilisation(&on));
+    assert!(on.summary.jain_index.is_some_and(|jain| jain > 0.95), "{:?}", on.summary);
 }
 
 /// A loss is answered as by Reno, so that over a queue that drops the two share: neither

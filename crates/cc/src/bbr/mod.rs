@@ -246,7 +246,7 @@ impl Bbr {
             if !self.overflow.is_avoided() {
                 self.conserve_packets(cx, ack);
             }
-        } else if repairing(self.prior_state) && !repairing(cx.state) {
+        } else if self.prior_state.repairs() && !cx.state.repairs() {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
             self.packet_conservation = false;
         }
@@ -297,7 +297,7 @@ impl Bbr {
     }
 
     fn save_cwnd(&mut self) {
-        let good = !repairing(self.prior_state) && self.mode != Mode::ProbeRtt;
+        let good = !self.prior_state.repairs() && self.mode != Mode::ProbeRtt;
         self.prior_cwnd = if good { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
     }
 }
@@ -389,10 +389,6 @@ impl CongestionController for Bbr {
         found.extend(self.min_rtt.map(|rtt| ("min_rtt_ms", rtt.as_millis_f64())));
         found
     }
-}
-
-fn repairing(state: RecoveryState) -> bool {
-    matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
 }
 
 /// The window that lets one out per one delivered.

@@ -236,13 +236,13 @@ impl BoundedBbr {
     }
 
     fn save_cwnd(&mut self) {
-        let good = !repairs(self.recovery) && self.state != State::ProbeRtt;
+        let good = !self.recovery.repairs() && self.state != State::ProbeRtt;
         self.prior_cwnd = if good { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
     }
 
     /// Whether the window is to be restored when this state ends: what follows a timeout, and in version 3 every repair.
     fn lowers_window(&self, state: RecoveryState) -> bool {
-        if self.version.is_2() { state == RecoveryState::Loss } else { repairs(state) }
+        if self.version.is_2() { state == RecoveryState::Loss } else { state.repairs() }
     }
 
     fn restore_cwnd(&mut self) {
@@ -394,11 +394,6 @@ impl State {
     fn probes_bandwidth(self) -> bool {
         matches!(self, Self::Down | Self::Cruise | Self::Refill | Self::Up)
     }
-}
-
-/// Whether losses are being repaired.
-fn repairs(state: RecoveryState) -> bool {
-    matches!(state, RecoveryState::Recovery | RecoveryState::Loss)
 }
 
 /// Gains and shares are in thousandths.

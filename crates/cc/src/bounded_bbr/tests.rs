@@ -456,6 +456,7 @@ fn only_the_end_of_a_timeout_restores_the_window() {
     script.ack(ACK);
     assert_eq!(script.bbr.cwnd, BDP * 2);
     script.enter_recovery();
+    script.ack(ACK);
     script.bbr.cwnd = BDP;
     script.state = RecoveryState::Open;
     script.ack(ACK);
