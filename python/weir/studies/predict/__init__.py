@@ -29,6 +29,8 @@ HELD_OUT = ("bbr", "reno", "vegas", "illinois")
 METRICS = {"goodput_mbps": ("goodput", "Mbit/s"), "rtt_ms_p95": ("RTT P95", "ms")}
 SUMMARY = "errors"
 _REPEATS = 8
+_DURATION = "30s"
+"""Of each flow, as of Pantheon's tests, with which the errors are compared."""
 _OTHER_SEEDS = 1000
 """Predictions have other seeds than the runs that they predict."""
 
@@ -70,9 +72,9 @@ class Predict:
     def plan(self, settings: Settings) -> Plan:
         """Every run: each controller on each path."""
         sources = {
-            captured.label(path, stack): captured.source(self.name, keys, stack, settings).in_world(
-                settings.world
-            )
+            captured.label(path, stack): captured.source(
+                self.name, {"measure.duration": _DURATION, **keys}, stack, settings
+            ).in_world(settings.world)
             for path, keys in self._paths[settings.size].items()
             for stack in (FITTED, *HELD_OUT)
         }
