@@ -255,7 +255,7 @@ def test_a_log_with_smoothed_round_trips_alone_shows_a_queue(tmp_path: Path) -> 
     for tenth in range(100):
         rtt = 40 + 4 * (tenth % 10)  # a queue that is full once a second
         metrics = {"smoothed_rtt": rtt, "congestion_window": 1250 * rtt, "ssthresh": 60_000}
-        totals = {"acked_bytes": 125_000 * tenth, "retransmits": tenth // 10}
+        totals = {"acked_bytes": 125_000 * tenth, "retransmits": (tenth + 1) // 10}
         data = {**metrics, **totals, "bytes_in_flight": 1250 * rtt}
         events.append({"time": 100 * tenth, "name": "recovery:metrics_updated", "data": data})
     common = {"ODCID": "00", "time_format": "relative", "reference_time": 0}
@@ -264,6 +264,6 @@ def test_a_log_with_smoothed_round_trips_alone_shows_a_queue(tmp_path: Path) -> 
     file = tmp_path / "kernel.qlog"
     file.write_text(json.dumps(log), encoding="utf-8")
     row = reading.read([file]).connections.row(0, named=True)
-    assert row["retransmits"] == 9
+    assert row["retransmits"] == 10
     assert row["rtt_ms_min"] == pytest.approx(40, rel=0.01)
-    assert row["limit"] == "path-capacity"
+    assert row["limit"] == "congestion"
