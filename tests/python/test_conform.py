@@ -8,7 +8,7 @@ import shlex
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import get_args
+from typing import Any, get_args
 from xml.etree import ElementTree as Xml
 
 import numpy as np
@@ -155,6 +155,20 @@ def test_bounds_are_said_with_all_digits() -> None:
         "at least 0.9",
         "none",
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (2.13e-6, "2.1e-06 share"),
+        (-4e-5, "-4.0e-05 share"),
+        (0.0, "0 share"),
+        (0.0213, "0.0213 share"),
+    ],
+)
+def test_a_tiny_value_keeps_its_sign(value: float, text: str) -> None:
+    row: Any = {"value": value, "criterion": "at most 0 share", "unit": "share"}
+    assert words.value_text(row, "value") == text
 
 
 def test_the_workflow_runs_what_exists(invoke: Invoke) -> None:

@@ -28,13 +28,16 @@ _MOST_MARKDOWN = 200
 
 
 def value_text(row: Row, key: str) -> str:
-    """A value of a row with three digits; `yes` or `no` where that was asked."""
+    """A value of a row with three digits, two if it is tiny; `yes` or `no` where that was asked."""
     value = row[key]
     if value is None:
         return "–"
     if row["criterion"].startswith("yes"):
         return ("yes" if value == 1 else "no") if key == "value" else "–"
     text = digits(value)
+    if value and text in ("0", "-0"):
+        # Its sign may decide: 2.1e-06 is more than a bound of 0.
+        text = f"{value:.1e}"
     return f"{text} {row['unit']}".strip() if key == "value" else text
 
 
