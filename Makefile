@@ -24,7 +24,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab lab lab-test adapters fmt bench bench-udp bench-link bench-dask bench-flood bench-kills bench-ui studies docs site pictures lock clean
+.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -116,6 +116,9 @@ bench-udp: $(NATIVE) ## Speed of file transfers, next to the kernel's TCP (PEERS
 
 bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, lateness, ceiling (needs root; PARTS=ping,100: these only)
 	$(BIN)/python -m weir.bench.link $(if $(PARTS),--only $(PARTS))
+
+bench-limits: $(NATIVE) ## weir read next to tshark in twelve scenarios with a configured limit (needs root, iperf3, tshark)
+	$(BIN)/python -m weir.bench.limits
 
 bench-dask: $(NATIVE) ## What a Dask cluster of two workers costs over two local processes, and that losing one costs no result
 	$(BIN)/python -m weir.bench.dask --kill

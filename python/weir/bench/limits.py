@@ -13,8 +13,9 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any
@@ -22,14 +23,19 @@ from typing import Annotated, Any
 import typer
 
 from weir import netns, reading
+from weir.bench import command
 from weir.cli import output
-from weir.errors import RunError, WeirError
+from weir.errors import RunError, unknown
+from weir.grid import Grid
 from weir.runner import execute
 from weir.scenario import Source
 from weir.studies import limits
 from weir.studies.captured import Keys
 from weir.studies.limits.cases import CASES, Case
 
+Row = dict[str, Any]
+
+_COLUMNS = ("scenario", "place", "configured", "found", "counts")
 _SIZE = "full"
 _PATH = {"topology.rate": "--rate", "topology.rtt": "--rtt", "topology.queue": "--queue"}
 _WAYS = {"topology.forward.": "--up", "topology.reverse.": "--down"}
@@ -79,6 +85,7 @@ class Seen:
     found: str
     """The limit with the largest share of the time, the mean over the flows."""
     share: float
+    """Of the time, from 0 to 1."""
     differing: Mapping[str, tuple[int, int]]
     """Counts that differ: those of `weir read`, and those of tshark."""
     counts: Mapping[str, int]
@@ -91,47 +98,67 @@ def bench(
     ] = None,
     seconds: Annotated[int, typer.Option(min=3, help="Duration of each flow.")] = 20,
     keep: Annotated[Path | None, typer.Option(help="Keep the captures in this folder.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Compare limits and counts of `weir read` with what was configured, and with tshark."""
+    """Compares limits and counts of `weir read` with what was configured, and with tshark."""
     lacking = netns.missing() or next(
         (f"there is no {name}" for name in ("iperf3", "tshark") if shutil.which(name) is None), None
     )
-    if lacking is not None:
-        raise RunError(f"no link can be captured here: {lacking}")
     cases = CASES[_SIZE]
     for name in only or ():
         if name not in cases:
-            raise typer.BadParameter(f"{name}: allowed are {', '.join(cases)}", param_hint="--only")
+            raise typer.BadParameter(f"--only: {unknown('scenario', name, cases)}")
+    if lacking is not None:
+        raise RunError(f"no link can be captured here: {lacking}")
     with TemporaryDirectory() as scratch:
         folder = keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        _table({name: cases[name] for name in only or cases}, seconds, folder)
+        rows = list(_measured({name: cases[name] for name in only or cases}, seconds, folder))
+    if json:
+        output.print_json("bench-limits", rows)
+    else:
+        output.show(_grid(rows).rich())
+        output.show(_summary(rows))
 
 
-def _table(cases: Mapping[str, Case], seconds: int, folder: Path) -> None:
-    places = {"link": _of_link, "hop": _of_middle}
-    named = dict.fromkeys(places, 0)
-    equal, captures = 0, 0
-    output.show(f"{'scenario':<22}{'place':<6}{'configured':<17}{'found':<24}counts")
+def _measured(cases: Mapping[str, Case], seconds: int, folder: Path) -> Iterator[Row]:
+    """A row per scenario and place of the capture."""
     for name, case in cases.items():
-        for place, capture in places.items():
+        for place, capture in (("link", _of_link), ("hop", _of_middle)):
+            output.note(f"{name}, {place}", quiet=not sys.stderr.isatty())
             seen = capture(name, case, seconds, folder)
-            named[place] += seen.found == case.limit
-            equal += not seen.differing
-            captures += 1
-            found = f"{seen.found} {seen.share:.0%}"
-            output.show(f"{name:<22}{place:<6}{case.limit:<17}{found:<24}{_counts(seen)}")
-    output.show(
-        f"\nThe configured limit has the largest share in {named['link']} of {len(cases)} captures "
-        f"of iperf3 over a link, and in {named['hop']} of {len(cases)} at a simulated middle hop. "
-        f"All counts equal tshark's in {equal} of {captures} captures."
+            yield {"scenario": name, "place": place, "configured": case.limit, **asdict(seen)}
+
+
+def _grid(rows: Sequence[Row]) -> Grid:
+    cells = [
+        (
+            row["scenario"],
+            row["place"],
+            row["configured"],
+            f"{row['found']} {row['share']:.0%}",
+            _counts(row),
+        )
+        for row in rows
+    ]
+    return Grid("Limits and counts of captures", _COLUMNS, cells, names=2)
+
+
+def _summary(rows: Sequence[Row]) -> str:
+    named = Counter(row["place"] for row in rows if row["found"] == row["configured"])
+    of = Counter(row["place"] for row in rows)
+    equal = sum(not row["differing"] for row in rows)
+    return (
+        f"The configured limit has the largest share in {named['link']} of {of['link']} captures "
+        f"of iperf3 over a link, and in {named['hop']} of {of['hop']} at a simulated middle hop. "
+        f"All counts equal tshark's in {equal} of {len(rows)} captures."
     )
 
 
-def _counts(seen: Seen) -> str:
-    if seen.differing:
-        return ", ".join(f"{name} {a}, tshark {b}" for name, (a, b) in seen.differing.items())
-    return f"{sum(seen.counts.values())} flags, equal"
+def _counts(row: Row) -> str:
+    if row["differing"]:
+        return ", ".join(f"{name} {a}, tshark {b}" for name, (a, b) in row["differing"].items())
+    return f"{sum(row['counts'].values())} flags, equal"
 
 
 def _of_link(name: str, case: Case, seconds: int, folder: Path) -> Seen:
@@ -234,14 +261,5 @@ def _tshark(words: Sequence[str]) -> str:
     return done.stdout
 
 
-def main() -> None:
-    """Runs the command; reports expected errors in one line."""
-    try:
-        typer.run(bench)
-    except WeirError as error:
-        output.note(f"weir.bench.limits: {error}", quiet=False)
-        sys.exit(error.exit_code)
-
-
 if __name__ == "__main__":
-    main()
+    command.run(bench, "weir.bench.limits")
