@@ -63,6 +63,7 @@ mod rate_limited;
 mod rcp;
 mod reno;
 mod reno_002;
+mod round;
 mod scalable;
 #[cfg(test)]
 mod script;

@@ -35,6 +35,7 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::filter::MaxFilter;
 use crate::probe_rtt::ProbeRtt;
+use crate::round::Round;
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RateSample,
     RecoveryState, Variable,
@@ -74,15 +75,6 @@ pub struct Bbr {
     has_seen_rtt: bool,
     delivered: Bytes,
     lost: Bytes,
-}
-
-/// Packet-timed round trips: one ends when something sent after its start is delivered.
-#[derive(Clone, Copy, Debug, Default)]
-struct Round {
-    count: u64,
-    next_delivered: Bytes,
-    /// Whether the present acknowledgement starts one.
-    start: bool,
 }
 
 /// Whether more sending stopped to bring more delivery.
@@ -153,10 +145,7 @@ impl Bbr {
     }
 
     fn update_bandwidth(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent, sample: &RateSample) {
-        if sample.prior_delivered >= self.round.next_delivered {
-            self.round.next_delivered = self.delivered;
-            self.round.count += 1;
-            self.round.start = true;
+        if self.round.update(self.delivered, sample.prior_delivered) {
             self.packet_conservation = false;
         }
         let app_limited = self.is_limited(sample);
@@ -256,7 +245,7 @@ impl Bbr {
     /// One out per one delivered, for a round.
     fn conserve_packets(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {
         self.packet_conservation = true;
-        self.round.next_delivered = self.delivered;
+        self.round.begin(self.delivered);
         self.cwnd = replaced(cx, ack);
     }
 

@@ -181,7 +181,7 @@ impl Bbr {
 
     fn probe_rtt(&mut self, cx: &mut CcContext<'_>) {
         match self.probe_rtt.advance(cx, self.delivered, self.round.start) {
-            Some(Due::Round) => self.round.next_delivered = self.delivered,
+            Some(Due::Round) => self.round.begin(self.delivered),
             Some(Due::End) => self.check_probe_rtt_done(cx),
             None => {}
         }

@@ -50,15 +50,15 @@ mod version_2;
 use weir_units::{Bytes, Duration, Ecn, Instant, Rate};
 
 use self::model::{Model, Signals};
-pub use self::probe_rtt::Bbr3Text;
-pub use self::version_2::Bbr2Ecn;
-
 use self::probe_bw::Probe;
+pub use self::probe_rtt::Bbr3Text;
 use self::probe_rtt::RecentMin;
 use self::startup::FullPipe;
+pub use self::version_2::Bbr2Ecn;
 use self::version_2::Marks;
 use crate::bbr::aggregation::{Aggregation, WINDOW_ROUNDS};
 use crate::probe_rtt::ProbeRtt;
+use crate::round::Round;
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RateSample,
     RecoveryState, Variable,
@@ -115,15 +115,6 @@ enum State {
     ProbeRtt,
 }
 
-/// Packet-timed round trips: one ends when something sent after its start is delivered.
-#[derive(Clone, Copy, Debug, Default)]
-struct Round {
-    count: u64,
-    next_delivered: Bytes,
-    /// Whether the present acknowledgement starts one.
-    start: bool,
-}
-
 /// What to return to if losses prove unfounded.
 #[derive(Clone, Copy, Debug, Default)]
 struct Undo {
@@ -177,7 +168,7 @@ impl BoundedBbr {
     /// `UpdateModelAndState`.
     fn update_model(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
         self.round.start = false;
-        let sample = ack.rate.map(|sample| self.marked(sample));
+        let sample = ack.rate.map(|sample| self.limited(sample));
         if let Some(sample) = &sample {
             self.update_latest_signals(sample);
             self.update_round(sample);
@@ -201,22 +192,15 @@ impl BoundedBbr {
     }
 
     /// With samples of probe_rtt counted as limited by the application.
-    fn marked(&self, sample: RateSample) -> RateSample {
+    fn limited(&self, sample: RateSample) -> RateSample {
         let app_limited = sample.app_limited || self.probe_rtt.limits(sample.prior_delivered);
         RateSample { app_limited, ..sample }
     }
 
     fn update_round(&mut self, sample: &RateSample) {
-        if sample.prior_delivered >= self.round.next_delivered {
-            self.start_round();
-            self.round.count += 1;
-            self.round.start = true;
+        if self.round.update(self.delivered, sample.prior_delivered) {
             self.probe.rounds_since = self.probe.rounds_since.saturating_add(1);
         }
-    }
-
-    fn start_round(&mut self) {
-        self.round.next_delivered = self.delivered;
     }
 
     fn update_aggregation(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {

@@ -53,7 +53,7 @@ impl BoundedBbr {
         self.probe.wait = LEAST_WAIT + cx.rng.duration_up_to(MORE_WAIT);
         self.probe.since = cx.now;
         self.probe.stop();
-        self.start_round();
+        self.round.begin(self.delivered);
         self.state = State::Down;
     }
 
@@ -64,14 +64,14 @@ impl BoundedBbr {
         self.probe.was_precautionary = false;
         self.probe.has_good_sample = false;
         self.probe.acks = Acks::Refilling;
-        self.start_round();
+        self.round.begin(self.delivered);
         self.state = State::Refill;
     }
 
     fn start_up(&mut self, cx: &CcContext<'_>, sample: &RateSample) {
         self.probe.is_sampling = true;
         self.probe.acks = Acks::Starting;
-        self.start_round();
+        self.round.begin(self.delivered);
         if self.version.is_2() {
             self.probe.since = cx.now;
         } else {

@@ -41,7 +41,7 @@ impl BoundedBbr {
             self.save_cwnd();
             self.state = State::ProbeRtt;
             self.probe.stop();
-            self.start_round();
+            self.round.begin(self.delivered);
         }
         if self.state == State::ProbeRtt {
             if self.has_two_filters() {
@@ -102,7 +102,7 @@ impl BoundedBbr {
 
     fn probe_rtt(&mut self, cx: &mut CcContext<'_>) {
         match self.probe_rtt.advance(cx, self.delivered, self.round.start) {
-            Some(Due::Round) => self.start_round(),
+            Some(Due::Round) => self.round.begin(self.delivered),
             Some(Due::End) => self.check_probe_rtt_done(cx),
             None => {}
         }
