@@ -104,7 +104,7 @@ CHANGES: Sequence[Change] = (
         "#define TIMER_MIN_DELTA  1",
     ),
     # A call that fails takes 1 us in virtual time, so that a loop of them ends. Reading until there
-    # is no more is no loop: only who fails over and over without waiting is charged.
+    # is no more is no loop: only a thread that fails over and over without waiting is charged.
     Change(
         "arch/um/include/asm/processor-generic.h",
         "\tstruct task_struct *prev_sched;\n",

@@ -220,6 +220,17 @@ mod tests {
         assert_eq!(tune.buffer(40 * MSS), 3 * (2 * 40 + 16) * MSS);
     }
 
+    /// The kernel's clock counts microseconds: after 99,999.5 of them a round trip of 99,999.875 is over.
+    #[test]
+    fn a_round_trip_is_over_after_its_whole_microseconds() {
+        let mut tune = autotune();
+        tune.rtt.scaled = 799_999;
+        assert_eq!(tune.on_read(at(0), 0..0, 0), None);
+        let later = |nanos| at(0) + Duration::from_nanos(nanos);
+        assert_eq!(tune.on_read(later(99_998_999), 40 * MSS..41 * MSS, 41 * MSS), None);
+        assert!(tune.on_read(later(99_999_500), 40 * MSS..41 * MSS, 41 * MSS).is_some());
+    }
+
     #[test]
     fn it_looks_once_per_round_trip_and_not_before_it_knows_one() {
         let mut tune = autotune();
