@@ -29,6 +29,10 @@ def test_help_names_the_command_and_its_options(module: str) -> None:
     assert "<" not in ended.stdout
 
 
+def test_the_default_of_a_pair_of_options_is_its_name() -> None:
+    assert "[default: --ns3]" in run("weir.bench", "--help").stdout
+
+
 @pytest.mark.parametrize("module", ["weir.bench.link", "weir.bench.udp", "weir.bench.flood"])
 def test_an_unknown_part_is_one_line_and_exit_code_2(module: str) -> None:
     ended = run(module, "--only", "nothing-like-it")

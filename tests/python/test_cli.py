@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from conftest import SHORT, Invoke, started
 
+from weir.cli.ending import exit_code
+from weir.errors import RunError
 from weir.scenario import Effective
 
 VERBS = ("compare", "run", "animate", "study", "list", "diff", "report", "export", "doctor")
@@ -308,3 +310,11 @@ def test_a_report_can_be_left_out_or_opened(
     result = invoke(*options, "--no-report", "--open")
     assert result.exit_code == 2
     assert "--open: --no-report draws no report to open" in result.stderr
+
+
+def test_an_error_of_several_lines_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails() -> None:
+        raise RunError("the guest said:\n  Killed\n")
+
+    assert exit_code("weir", fails) == RunError.exit_code
+    assert capsys.readouterr().err == "weir: the guest said: Killed\n"

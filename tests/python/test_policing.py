@@ -7,7 +7,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from weir.pathtest.policing import Counters, Datagram, Policer, of_counters, of_datagrams
+from weir.pathtest.policing import (
+    Counters,
+    Datagram,
+    Policer,
+    _packets,
+    of_counters,
+    of_datagrams,
+)
 
 LENGTH = 1200
 COUNT = 6_000
@@ -81,8 +88,11 @@ def test_random_losses_of_datagrams_are_no_policer(share: float) -> None:
 
 def test_too_few_losses_of_datagrams_show_nothing() -> None:
     assert of_datagrams([], LENGTH) is None
-    assert of_datagrams(load(bucket(19.9, 200_000)), LENGTH) is None
     assert of_datagrams(load(lambda _: 0), LENGTH) is None
+    first = load(bucket(19, 30_000))
+    few, enough = ([one for one in first if one.number < count] for count in (1_900, 2_400))
+    assert of_datagrams(few, LENGTH) is None
+    assert of_datagrams(enough, LENGTH) is not None
 
 
 def sawtooth(drops: Callable[[float, int], int]) -> list[Counters]:
@@ -121,6 +131,12 @@ def behind_a_bucket() -> list[Counters]:
 def test_a_queue_that_is_always_there_is_no_policer() -> None:
     first, *rest = behind_a_bucket()
     assert of_counters([first, *(one._replace(srtt_us=80_000) for one in rest)], 1448) is None
+
+
+def test_counters_become_packets_at_even_intervals() -> None:
+    readings = [Counters(0, 10, 0, 40_000), Counters(20_000_000, 12, 1, 41_000)]
+    arrived = [(at, 1448, 41_000, False) for at in (0, 10_000_000)]
+    assert list(_packets(readings, 1448)) == [*arrived, (20_000_000, 1448, None, True)]
 
 
 def test_counters_show_a_policer() -> None:
