@@ -24,7 +24,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui studies docs site pictures lock clean
+.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -132,6 +132,9 @@ bench-kills: $(NATIVE) ## 300 transfers through a bad path, in clear and sealed,
 
 bench-ui: $(NATIVE) $(PAGE) ## Frame rate of weir ui while it explores a run of five million packets
 	$(BIN)/python -m weir.bench.ui
+
+bench-report: $(NATIVE) ## Time to write a report, and to open it in headless Chromium
+	$(BIN)/python -m weir.bench.report
 
 studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study lab-udp --size full

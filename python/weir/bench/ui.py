@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import shutil
 import statistics
 import threading
 from pathlib import Path
@@ -19,9 +18,8 @@ import polars as pl
 import typer
 
 from weir.api import run
-from weir.bench import command
+from weir.bench import browser, command
 from weir.cli import output
-from weir.errors import InputError
 from weir.grid import Grid
 from weir.results import Results, load
 from weir.ui import page
@@ -50,7 +48,6 @@ repeat = 1
 sample_interval = "1ms"
 acks = 10000000
 """
-_BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 _STEP_MS = 16
 """Between two turns of the wheel: a hand makes fewer."""
 _COUNT = """() => {
@@ -92,23 +89,12 @@ def explore(results: Results, seconds: float) -> dict[str, float]:
     Raises:
         InputError: the page, Playwright or a browser is missing.
     """
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        raise InputError("needs Playwright: pip install 'weir[test]'") from None
-    program = next(filter(None, map(shutil.which, _BROWSERS)), None)
-    if program is None:
-        raise InputError(f"needs a browser: one of {', '.join(_BROWSERS)}")
     with Server(0, page.read(), Explorer(results), None) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
-            with sync_playwright() as started:
-                browser = started.chromium.launch(executable_path=program, args=["--no-sandbox"])
-                seen = _drive(
-                    browser.new_page(viewport={"width": 1280, "height": 900}), server.url, seconds
-                )
-                browser.close()
+            with browser.tab() as tab:
+                seen = _drive(tab, server.url, seconds)
         finally:
             server.shutdown()
     return {**_size(results), **_rates(seen)}
