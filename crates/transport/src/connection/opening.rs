@@ -55,7 +55,7 @@ impl Connection {
     }
 
     /// Notes what the peer's SYN offers.
-    pub(super) fn accept_offer(&mut self, now: Instant, segment: &Segment) {
+    fn accept_offer(&mut self, now: Instant, segment: &Segment) {
         self.irs = segment.seq;
         self.terms.peer_mss = segment.options.mss.map_or(DEFAULT_MSS, u32::from).max(MIN_MSS);
         let (ours, theirs) = (&self.config, &segment.options);
@@ -93,7 +93,7 @@ impl Connection {
 
     /// The largest payload of a segment: less than what both sides can take by the space that feedback
     /// needs (RFC 6691 §3).
-    pub(super) fn segment_size(&self) -> u32 {
+    fn segment_size(&self) -> u32 {
         let size = self.terms.peer_mss.min(self.config.mss);
         let space =
             self.terms.feedback.map_or(0, |echo| Options::feedback_space(echo.kind())) as u32;
@@ -141,7 +141,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn note_rtt(&mut self, now: Instant, sample: Duration) {
+    fn note_rtt(&mut self, now: Instant, sample: Duration) {
         self.sender.on_handshake_rtt(now, sample);
         self.receiver.on_handshake_rtt(sample);
         self.rtt_sample = Some(sample);
