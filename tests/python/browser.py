@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,21 @@ class Series:
         self.hover((start + end) / 2)
         self.hover(end)
         self.page.mouse.up()
+        self.page.wait_for_timeout(100)
+
+    def touch(self, steps: Sequence[Sequence[float]], upwards: float = 0) -> None:
+        """Fingers at these shares of the axis of time, and `upwards` px higher with each step."""
+        session = self.page.context.new_cdp_session(self.page)
+        box = self._box(0)
+        kinds = ["touchStart", *["touchMove"] * (len(steps) - 1)]
+        for number, (kind, shares) in enumerate(zip(kinds, steps, strict=True)):
+            y = box["y"] + box["height"] / 2 - number * upwards
+            points = [
+                {"x": box["x"] + share * box["width"], "y": y, "id": finger}
+                for finger, share in enumerate(shares)
+            ]
+            session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+        session.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
         self.page.wait_for_timeout(100)
 
     def choose(self, name: str, value: str) -> None:

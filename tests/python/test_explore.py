@@ -235,6 +235,24 @@ def test_keys_move_the_cursor_and_are_spoken(page: Any) -> None:
     assert cwnd.range == pytest.approx((2.4, 18.4), abs=0.1)
 
 
+def test_two_fingers_zoom_and_one_moves(chromium: Any, plain: Path) -> None:
+    with opened(chromium, plain, width=400, has_touch=True) as page:
+        cwnd, goodput = Series(page, "cwnd"), Series(page, "goodput")
+        # From 8 and 12 s to a quarter and three quarters: the page has 8 s, around 10 s.
+        cwnd.touch([(0.4, 0.6), (0.35, 0.65), (0.25, 0.75)])
+        assert cwnd.range == pytest.approx((6, 14), abs=0.3)
+        # A quarter of 8 s to the left shows later times, of the same length.
+        cwnd.touch([(0.6,), (0.5,), (0.35,)])
+        assert goodput.range == pytest.approx((8, 16), abs=0.3)
+        for _ in range(4):
+            cwnd.touch([(0.9,), (0.5,), (0.1,)])
+        assert goodput.range == pytest.approx((12, 20), abs=0.3)
+        before = page.evaluate("scrollY")
+        cwnd.touch([(0.5,)] * 4, upwards=40)
+        assert page.evaluate("scrollY") > before
+        assert goodput.range == pytest.approx((12, 20), abs=0.3)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_narrow_page_does_not_overflow(chromium: Any, plain: Path, scheme: str) -> None:
     with opened(chromium, plain, width=400, color_scheme=scheme) as page:

@@ -103,6 +103,16 @@ def test_windows_of_muzha_are_linked_within_their_figure(chromium: Any, muzha: P
         assert all(any(values) for values in per_panel)
 
 
+def test_every_figure_of_a_study_is_drawn_without_warnings(chromium: Any, muzha: Path) -> None:
+    """`opened` fails on any message of Vega."""
+    with opened(chromium, muzha) as page:
+        figures = page.locator("[data-spec]")
+        assert figures.count() >= 5
+        for figure in figures.all():
+            figure.scroll_into_view_if_needed()
+            figure.locator("svg.marks").first.wait_for()
+
+
 def test_many_further_findings_are_folded(
     coexist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

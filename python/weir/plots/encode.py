@@ -49,9 +49,11 @@ def tapering(
     values = [first - step * position for position in range(len(series))]
     if len(values) == 1:  # Vega takes a range of one size for a range from nothing to it
         return alt.value((first + last) / 2)
-    scale = alt.Scale(domain=list(series), range=values)
+    # Vega joins the legends of equal domains, and warns if one of them is hidden.
+    scale = alt.Scale(domain=list(reversed(series)), range=values[::-1])
     encoding = {"size": alt.Size, "strokeWidth": alt.StrokeWidth}[channel]
-    return encoding(f"{field}:N", scale=scale, legend=None)
+    # Without an order Vega warns of a size for names.
+    return encoding(f"{field}:N", scale=scale, sort=list(series), legend=None)
 
 
 def tips(*fields: str | alt.Tooltip) -> list[alt.Tooltip]:

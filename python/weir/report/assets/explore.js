@@ -294,6 +294,7 @@
       panel.seenBands = made.isMany ? [] : panel.bands.map((band) => (band.ready ??= bandOf(band)));
       made.u = new uPlot(options(width), [[], ...made.lines.filter(isDrawn).map(() => [])], root);
       wheel(made.u);
+      fingers(made.u);
       name();
     };
     const wheel = (u) => {
@@ -311,6 +312,33 @@
         },
         { passive: false },
       );
+    };
+    /** Two fingers zoom, and the times below them stay there. One finger moves in time; up and down it scrolls the page. */
+    const fingers = ({ over }) => {
+      const places = new Map(); // as shares of the width
+      let anchors = [], span = 0;
+      const place = ({ pointerId, clientX }) => {
+        const { left, width } = over.getBoundingClientRect();
+        places.set(pointerId, (clientX - left) / width);
+      };
+      const anchor = () => {
+        const [start, end] = group.range;
+        span = end - start;
+        anchors = [...places.values()].slice(0, 2).map((share) => start + share * span);
+      };
+      const follow = () => {
+        const [first, second] = [...places.values()];
+        const width = anchors.length > 1 ? (anchors[1] - anchors[0]) / (second - first) : span;
+        // Fingers that meet or cross have no range.
+        if (!Number.isFinite(width) || width <= 0) return;
+        const start = anchors[0] - first * width;
+        setRange(group, start, start + width);
+      };
+      const lift = ({ pointerId }) => places.delete(pointerId) && anchor();
+      over.addEventListener("pointerdown", (event) => event.pointerType === "touch" && (place(event), anchor()));
+      over.addEventListener("pointermove", (event) => places.has(event.pointerId) && (place(event), follow()));
+      over.addEventListener("pointerup", lift);
+      over.addEventListener("pointercancel", lift);
     };
     /** The names of the lines, each with space for its value. */
     const name = () => {
