@@ -111,6 +111,8 @@ def span_of(wish: Wish, whole: Effective) -> tuple[float, float]:
         InputError: a time is not valid, or the run ends before.
     """
     start, span = _seconds("--from", wish.start), _seconds("--for", wish.span)
+    if span == 0:
+        raise InputError(f"--for {wish.span}: above 0s is needed, as in --for {SPAN}")
     last = whole.fields["measure"]["duration"]
     end = min(start + span, _native.parse_quantity("time", last))
     if end <= start:

@@ -112,13 +112,14 @@ def plan(
 
     Raises:
         ScenarioError: a scenario, or one of its points, is not valid.
-        InputError: there is nothing to run, or far too much.
+        InputError: there is nothing to run, far too much, or a value is swept twice.
     """
     named = [value for key, values in sweep.items() if is_stack(key) for value in values]
     cases: list[Case] = []
     for series, source in sources.items():
         base = (known or {}).get(series) or source.effective()
         swept_keys = {**base.sweep, **sweep}
+        _refuse_repeated(swept_keys)
         _refuse_too_many(math.prod(map(len, swept_keys.values())), swept_keys)
         for point in points(swept_keys):
             scenario = source.at(point, named, base)
@@ -133,6 +134,14 @@ def plan(
                 )
     repeat = max(case.scenario.repeat for case in cases)
     return Plan(name, command, tuple(cases), repeat, cases[0].scenario.seed)
+
+
+def _refuse_repeated(sweep: Sweep) -> None:
+    """A case is named after its values: two equal ones would be one case, with more weight."""
+    for key, values in sweep.items():
+        again = next((value for value in values if values.count(value) > 1), None)
+        if again is not None:
+            raise InputError(f"{key}={','.join(values)}: {again} is there twice")
 
 
 def _refuse_too_many(count: int, sweep: Sweep) -> None:

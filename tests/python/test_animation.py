@@ -159,6 +159,7 @@ def test_what_was_not_recorded_is_refused(monkeypatch: pytest.MonkeyPatch) -> No
     ("options", "message"),
     [
         (("--from", "6s"), "the run ends at 5s"),
+        (("--for", "0s"), "--for 0s: above 0s is needed"),
         (("--from", "soon"), "--from soon: "),
         (("--for", "-1s"), "--for -1s: "),
         (("--set", "flow.0.start=2s"), "no frame is sent then; the next one begins at 2.0"),

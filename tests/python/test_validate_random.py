@@ -221,7 +221,7 @@ REFUSED = {
         ("--random", 3, "--reference", "x"),
         "--random has no effect with --reference; leave it out",
     ),
-    "none": (("--random", 0, "--virtual"), "Input should be greater than or equal to 1"),
+    "none": (("--random", 0, "--virtual"), "--random 0: 0 is not allowed; at least 1"),
 }
 
 
