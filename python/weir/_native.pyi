@@ -34,6 +34,7 @@ __all__ = [
     "UdpRelay",
     "_lowered",
     "catalogue",
+    "emptied_bucket",
     "find_policer",
     "kernel_ends",
     "merge_hosts",
@@ -315,11 +316,13 @@ class HostPart:
         the path.
         """
 
-    def limits(self) -> list[tuple[int, str | None, float | None, float | None, int | None]]:
+    def limits(
+        self,
+    ) -> list[tuple[int, str | None, float | None, float | None, int | None, int | None]]:
         """Return what limited the flows of a path that were sent here, after the run.
 
         By the rules of ``weir read``: index of the flow, limit, capacity in Mbit/s, rate of a
-        policer in Mbit/s, and its burst in bytes. The second time there are none.
+        policer in Mbit/s, its burst and its bucket in bytes. The second time there are none.
         """
 
     def latencies(self) -> list[tuple[int, int, int]]:
@@ -751,13 +754,19 @@ def send_files(
     read, ``KeyboardInterrupt`` before anything was sent.
     """
 
+def emptied_bucket(packets: Sequence[tuple[int, int]], rate: float, end: int) -> float:
+    """Return the bytes of a token bucket of `rate`, in bits per second, that packets emptied.
+
+    Of each packet: time in nanoseconds, bytes. The bucket was full before them, and empty at `end`.
+    """
+
 def find_policer(
     sent: Sequence[tuple[int, int, int | None, bool]],
-) -> tuple[float, int] | None:
+) -> tuple[float, int, int] | None:
     """Look for a policer in the packets of a flow as its sender knows them.
 
     Of each packet: time in nanoseconds, bytes, RTT in microseconds, whether it was lost. Return its
-    rate in bits per second, and the bytes before the first loss.
+    rate in bits per second, the bytes before the first loss, and those that its bucket holds.
     """
 
 def read_captures(paths: Sequence[Path], *, packets: bool = False) -> CaptureTables:

@@ -206,6 +206,29 @@ def test_a_trace_of_mahimahi_becomes_a_rate_trace(tmp_path: Path, invoke: Invoke
     assert result.exit_code == 0, result.output
     assert "rate_trace = [1, 3, 3, 10]" in out.read_text(encoding="utf-8")
     assert invoke("advise", trace).exit_code == 2
+    refused = invoke("model", trace, "--stack", "bbr")
+    assert refused.exit_code == 2
+    assert "--stack is about a measured flow; a trace or profile has none" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("5\n3\n", "line 2: 3 ms comes after 5 ms: times must not decrease"),
+        ("1\n2\nx\n", "line 3: not a time: write whole milliseconds, one per line"),
+        ("1 2\n", "line 1: not a time: write whole milliseconds, one per line"),
+        ("9" * 20, "line 1: not a time: write whole milliseconds, one per line"),
+        ("0\n0\n", "the last time is the length of the cycle and must be above zero"),
+    ],
+)
+def test_a_broken_trace_is_refused_by_its_line(
+    tmp_path: Path, invoke: Invoke, content: str, problem: str
+) -> None:
+    trace = tmp_path / "up.trace"
+    trace.write_text(content, encoding="utf-8")
+    result = invoke("model", trace)
+    assert result.exit_code == 2
+    assert f"read as a trace of mahimahi: {problem}" in " ".join(result.stderr.split())
 
 
 def profile(folder: Path, **uplink: object) -> Path:
@@ -280,6 +303,22 @@ def test_the_example_gets_an_advice(invoke: Invoke) -> None:
     assert "lost at random" in document["advice"]
     assert document["commands"][1].endswith("tcp_congestion_control=bbr")
     assert document["rows"][0]["name"] == "bbr"
+
+
+def test_windows_are_tried_with_each_controller(invoke: Invoke) -> None:
+    words = ("--stacks", "bbr", "--windows", "20kb,1mb", "--repeat", "3", "--quiet", "--json")
+    result = invoke("advise", EXAMPLE, *words)
+    assert result.exit_code == 0, result.output
+    found = {
+        (row["stack"], row["setting"]): row["goodput_mbps"]["value"]
+        for row in json.loads(result.stdout)["rows"]
+    }
+    # A window per round trip of 60 ms and more. A large one limits nothing.
+    assert found["bbr", "window 20kb"] < 0.02 * 8 / 0.06
+    assert found["bbr", "window 1mb"] == pytest.approx(found["bbr", None], rel=0.05)
+    refused = invoke("advise", EXAMPLE, "--windows", "0b")
+    assert refused.exit_code == 2
+    assert "--windows 0b: 0b is not allowed; one mss" in " ".join(refused.stderr.split())
 
 
 def test_settings_are_tried_with_each_controller(invoke: Invoke) -> None:

@@ -142,7 +142,7 @@ def test_addresses(text: str, found: tuple[str, int]) -> None:
     assert split(text, "HOST") == found
 
 
-@pytest.mark.parametrize("text", ["::1", "a:b", "a:70000", "a:-1"])
+@pytest.mark.parametrize("text", ["::1", "a:b", "a:70000", "a:-1", "http://a"])
 def test_addresses_that_are_none(text: str) -> None:
     with pytest.raises(InputError, match=f"HOST {text}: "):
         split(text, "HOST")
@@ -209,6 +209,10 @@ def test_a_server_needs_a_key_or_the_word_that_it_has_none(invoke: Invoke, tmp_p
         result = invoke("serve", *options)
         assert result.exit_code == 2
         assert "--no-key" in result.output
+    for option, value, least in (("--max-rate", "999bit", "1kbit"), ("--max-time", "0s", "500ms")):
+        result = invoke("serve", "--no-key", "--listen", "127.0.0.1:0", option, value)
+        assert result.exit_code == 2
+        assert f"{option} {value}: allowed is {least} or more" in result.output
     file.write_text("abc", encoding="ascii")
     result = invoke("serve", "--key-file", file)
     assert result.exit_code == 2
@@ -332,8 +336,17 @@ def test_limits_are_enforced(invoke: Invoke) -> None:
 def test_the_rate_limit_holds_for_our_transport(direction: Any) -> None:
     order = Order("", direction, 2, 1.0, 0.3, stack="rack/cubic")
     with serving(limits=Limits(rate_bps=16e6)) as host:
-        rate = tables(measured(host, order))["summary"]["goodput_mbps"][0]
-    assert 8 < rate < 17
+        record = measured(host, order)
+    summary = tables(record)["summary"].row(0, named=True)
+    assert 8 < summary["goodput_mbps"] < 17
+    held = (
+        f"the server's limit of 16 Mbit/s (--max-rate) held the load {direction}, and not the path"
+    )
+    assert (summary["health"] == held) == (summary["goodput_mbps"] > 14.4), summary["health"]
+    record.allowed_bps = summary["goodput_mbps"] * 1e6
+    assert tables(record)["summary"]["health"][0].startswith("the server's limit of ")
+    record.allowed_bps = summary["goodput_mbps"] * 2e6
+    assert "limit" not in tables(record)["summary"]["health"][0]
 
 
 @pytest.mark.parametrize("direction", ["up", "down"])
@@ -416,6 +429,8 @@ def test_what_a_test_prints_and_keeps(invoke: Invoke) -> None:
         (("--udp", "1mbit", "--stack", "rack/reno"), "leave out --udp"),
         (("--stack", "rack/nonsense"), "--stack rack/nonsense: unknown controller 'nonsense'"),
         (("--stack", "rack/mine.py:Mine"), "and no files"),
+        (("--remote", "/opt/weir"), "--remote /opt/weir: it is for ssh://HOST; leave it out"),
+        (("--ssh", "ssh -i key"), "--ssh ssh -i key: it is for ssh://HOST; leave it out"),
     ],
 )
 def test_bad_input(options: tuple[str, ...], message: str, invoke: Invoke) -> None:

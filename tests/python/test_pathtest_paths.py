@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 import weir
-from weir import netns
+from weir import netns, reading
 from weir.modelling import inputs
 
 
@@ -109,6 +109,24 @@ def test_a_load_finds_a_policer(load: tuple[str, str], tmp_path: Path) -> None:
     least = 0.98 if load[0] == "--udp" else 0.7
     assert least < row["policer_mbps"]["mean"] / (10 * data) < 1.02
     assert results.scan("limits").collect()["policer_burst_bytes"][0] > 50_000
+    if load[0] == "--udp":
+        return
+    read = reading.read([tmp_path / "test/latest"]).connections.row(0, named=True)
+    assert read["limit"] == "policer"
+    assert read["policer_mbps"] == results.runs["policer_mbps"][0]
+    shares = [read[column] for column in reading.COLUMNS]
+    assert sum(shares) == pytest.approx(1)
+    measured = inputs.measure(tmp_path / "test" / "latest")
+    path = measured.path
+    assert measured.flow is not None
+    assert measured.flow.limit == "policer"
+    assert path.policer_mbps is not None
+    assert path.policer_bytes is not None
+    assert least < path.policer_mbps.value / 10 < 1.02
+    assert path.policer_bytes.low < 50_000 < (path.policer_bytes.high or 0)
+    # The link is faster, and drops nothing.
+    assert path.rate_mbps.value > 1.1 * path.policer_mbps.value
+    assert (path.loss.value, path.rate_mbps.high, path.queue_bytes.high) == (0, None, None)
 
 
 def test_requests_share_flows_of_our_transport(tmp_path: Path) -> None:

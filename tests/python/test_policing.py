@@ -71,6 +71,7 @@ def test_datagrams_show_a_policer(mbps: float, burst: int) -> None:
     assert found.mbps == pytest.approx(mbps, rel=0.01)
     # What came in meanwhile passed too.
     assert burst - LENGTH <= found.burst_bytes <= burst / (1 - mbps / 20) + 2 * LENGTH
+    assert burst - 3 * LENGTH <= found.bucket_bytes <= burst
 
 
 @pytest.mark.parametrize("packets", [2, 6, 100])

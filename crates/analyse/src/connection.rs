@@ -53,6 +53,7 @@ struct Side {
     has_timestamps: bool,
     has_sack: bool,
     has_ecn: bool,
+    /// With all of its options.
     has_syn: bool,
     /// The most frequent payload, by majority vote.
     usual: (u32, u32),
@@ -299,7 +300,7 @@ impl Connection {
         side.unwrap.start(segment.seq);
         side.has_timestamps = segment.timestamps.is_some();
         if segment.has(SYN) {
-            side.has_syn = true;
+            side.has_syn = !segment.is_cut;
             side.mss = segment.mss;
             side.has_sack = segment.sack_permitted;
             side.has_ecn = segment.has(ECE);

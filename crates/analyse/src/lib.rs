@@ -24,6 +24,6 @@ pub use error::{Cut, ReadError};
 pub use expert::ExpertCounts;
 pub use file::{CaptureReader, Record};
 pub use packet::{Content, Packet, SackBlocks, Segment, decode};
-pub use policer::{SentPacket, find_policer};
+pub use policer::{SentPacket, emptied_bucket, find_policer};
 pub use read::{CaptureCounts, Reading, Tables};
 pub use rows::{ConnectionRow, PacketRow, PointRow, SliceRow};

@@ -60,6 +60,8 @@ pub struct Segment {
     pub timestamps: Option<(u32, u32)>,
     /// Edges of the SACK blocks.
     pub sack: SackBlocks,
+    /// Whether the capture ends before the last option.
+    pub is_cut: bool,
 }
 
 /// Up to four SACK blocks: no more fit into the options.
@@ -198,6 +200,7 @@ fn segment(bytes: &[u8], len: u32) -> Option<Segment> {
         flags: bytes[13],
         window: half(bytes, 14)?,
         payload: len.checked_sub(header as u32)?,
+        is_cut: bytes.len() < header,
         ..Segment::default()
     };
     read_options(&mut segment, &bytes[TCP_HEADER..header.min(bytes.len())]);

@@ -14,6 +14,8 @@ pub(crate) struct Policer {
     pub(crate) rate: f64,
     /// Bytes before the first loss.
     pub(crate) burst: u64,
+    /// Bytes that the bucket holds, by [`emptied_bucket`].
+    pub(crate) bucket: u64,
     /// The first and the last loss.
     pub(crate) between: (u64, u64),
 }
@@ -31,9 +33,9 @@ pub struct SentPacket {
     pub is_lost: bool,
 }
 
-/// The rate, in bytes per second, and the burst of a token bucket without a queue that these packets of a flow went
-/// through, in the order of sending. They were seen at their sender.
-pub fn find_policer(sent: &[SentPacket]) -> Option<(f64, u64)> {
+/// The rate, in bytes per second, of a token bucket without a queue that these packets of a flow went through, the bytes
+/// before the first loss, and those that the bucket holds. They are in the order of sending, and were seen at their sender.
+pub fn find_policer(sent: &[SentPacket]) -> Option<(f64, u64, u64)> {
     let places = sent.iter().scan(0, |place, one| {
         let here = *place;
         *place += i64::from(one.len);
@@ -49,7 +51,19 @@ pub fn find_policer(sent: &[SentPacket]) -> Option<(f64, u64)> {
             is_lost,
         })
         .collect();
-    find(&passed, Place::Before).map(|policer| (policer.rate, policer.burst))
+    find(&passed, Place::Before).map(|policer| (policer.rate, policer.burst, policer.bucket))
+}
+
+/// Bytes that a token bucket of `rate`, in bytes per second, holds, if these packets, times in nanoseconds and bytes, found
+/// it full and left it empty at `end`. While it is full, what comes in is lost.
+pub fn emptied_bucket(packets: impl IntoIterator<Item = (u64, u32)>, rate: f64, end: u64) -> f64 {
+    let (mut missing, mut before) = (0.0, 0);
+    for (time, len) in packets {
+        missing =
+            f64::max(missing - rate * seconds(time.saturating_sub(before)), 0.0) + f64::from(len);
+        before = time;
+    }
+    f64::max(missing - rate * seconds(end.saturating_sub(before)), 0.0)
 }
 
 /// Looks for a policer: with all losses, then without the first and the last two.
@@ -108,7 +122,14 @@ fn judge(passed: &[Passed], place: Place, trimmed: usize) -> Option<Policer> {
     if !holds(at_losses, at_passes, round) || queues(passed, lost, place, (median_rtt, tenth)) {
         return None;
     }
-    Some(Policer { rate, burst: before_first, between: (first.time, last.time) })
+    let arrived = passed[..lost[0]].iter().filter(|one| !one.is_lost);
+    let bucket = emptied_bucket(arrived.map(|one| (one.time, one.len)), rate, first.time);
+    Some(Policer {
+        rate,
+        burst: before_first,
+        bucket: bucket as u64,
+        between: (first.time, last.time),
+    })
 }
 
 /// The tokens in the bucket at each loss and at each other packet, from the first loss to the last.
@@ -214,6 +235,17 @@ mod tests {
             through.rtt = Some(rtt);
         }
         passed
+    }
+
+    #[test]
+    fn a_bucket_that_was_full_until_a_burst_has_the_size_of_the_burst() {
+        // 10 kB in 1 s leave 1 MB/s full. Then 50 kB in 10 ms, while 10 kB come in.
+        let slow = (0..10).map(|n| (n * 100_000_000, 1_000));
+        let fast = (0..50).map(|n| (2_000_000_000 + n * 200_000, 1_000));
+        let size = emptied_bucket(slow.chain(fast), 1e6, 2_010_000_000);
+        assert!((size - 40_000.0).abs() < 1.0, "{size}");
+        let found = find(&policed(40_000), Place::Before).expect("a policer");
+        assert!(found.bucket.abs_diff(30_000) < 1_500, "{found:?}");
     }
 
     #[test]

@@ -84,6 +84,7 @@ pub struct ConnectionRow {
     pub capacity_mbps: Option<f64>,
     pub policer_mbps: Option<f64>,
     pub policer_burst_bytes: Option<u64>,
+    pub policer_bucket_bytes: Option<u64>,
     pub controller: Option<String>,
     pub controller_confidence: Option<f64>,
     pub controller_candidates: Option<String>,
@@ -322,6 +323,7 @@ fn with_measured(
         capacity_mbps: limits.and_then(|limits| limits.capacity).map(mbps),
         policer_mbps: policer.map(|policer| mbps(policer.rate)),
         policer_burst_bytes: policer.map(|policer| policer.burst),
+        policer_bucket_bytes: policer.map(|policer| policer.bucket),
         ..row
     }
 }

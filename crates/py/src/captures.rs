@@ -69,13 +69,19 @@ impl CaptureTables {
 }
 
 /// Looks for a policer in the packets of a flow as its sender knows them: time in nanoseconds, bytes, RTT in microseconds,
-/// whether it was lost. Returns its rate in bits per second, and the bytes before the first loss.
+/// whether it was lost. Returns its rate in bits per second, the bytes before the first loss, and those of its bucket.
 #[pyfunction]
-pub(crate) fn find_policer(sent: Vec<(u64, u32, Option<u32>, bool)>) -> Option<(f64, u64)> {
+pub(crate) fn find_policer(sent: Vec<(u64, u32, Option<u32>, bool)>) -> Option<(f64, u64, u64)> {
     let sent = sent.into_iter();
     let sent: Vec<SentPacket> =
         sent.map(|(time, len, rtt, is_lost)| SentPacket { time, len, rtt, is_lost }).collect();
-    weir_analyse::find_policer(&sent).map(|(rate, burst)| (rate * 8.0, burst))
+    weir_analyse::find_policer(&sent).map(|(rate, burst, bucket)| (rate * 8.0, burst, bucket))
+}
+
+/// Bytes of a token bucket of `rate`, in bits per second, that these packets emptied: times in nanoseconds and bytes.
+#[pyfunction]
+pub(crate) fn emptied_bucket(packets: Vec<(u64, u32)>, rate: f64, end: u64) -> f64 {
+    weir_analyse::emptied_bucket(packets, rate / 8.0, end)
 }
 
 /// Reads captures; with `packets` the data packets have a table too. Other Python threads go on meanwhile.
@@ -195,6 +201,7 @@ weir_lab::table!(
         capacity_mbps,
         policer_mbps,
         policer_burst_bytes,
+        policer_bucket_bytes,
         controller,
         controller_confidence,
         controller_candidates,

@@ -26,7 +26,7 @@ pub(crate) struct HostPart {
     log: SharedPathLog,
 }
 
-type Limits = (usize, Option<&'static str>, Option<f64>, Option<f64>, Option<u64>);
+type Limits = (usize, Option<&'static str>, Option<f64>, Option<f64>, Option<u64>, Option<u64>);
 
 #[pymethods]
 impl HostPart {
@@ -63,7 +63,7 @@ impl HostPart {
     }
 
     /// What limited the flows of a path that were sent here, by the rules of `weir read`, after the run:
-    /// index of the flow, limit, capacity in Mbit/s, rate of a policer in Mbit/s, and its burst in bytes.
+    /// index of the flow, limit, capacity in Mbit/s, rate of a policer in Mbit/s, its burst and its bucket in bytes.
     fn limits(&self, py: Python<'_>) -> PyResult<Vec<Limits>> {
         let packets = std::mem::take(&mut self.log().packets);
         if packets.is_empty() {
@@ -131,7 +131,8 @@ impl HostPart {
 fn limits(row: &ConnectionRow) -> Option<Limits> {
     let port: usize = row.client.rsplit_once(':')?.1.parse().ok()?;
     let flow = port.checked_sub(usize::from(FIRST_CAPTURED_PORT))?;
-    Some((flow, row.limit, row.capacity_mbps, row.policer_mbps, row.policer_burst_bytes))
+    let policer = (row.policer_mbps, row.policer_burst_bytes, row.policer_bucket_bytes);
+    Some((flow, row.limit, row.capacity_mbps, policer.0, policer.1, policer.2))
 }
 
 fn addresses<T: FromStr>(texts: BTreeMap<usize, String>) -> PyResult<BTreeMap<usize, T>> {

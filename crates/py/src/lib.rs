@@ -29,7 +29,7 @@ mod _native {
     #[pymodule_export]
     const MAX_FILE_BYTES: u64 = weir_lab::MAX_FILE_BYTES;
     #[pymodule_export]
-    use super::captures::{CaptureTables, find_policer, read_captures};
+    use super::captures::{CaptureTables, emptied_bucket, find_policer, read_captures};
     #[pymodule_export]
     use super::congestion::{AckEvent, CcContext, CongestionEvent, ControllerError, PathEvent};
     #[cfg(target_os = "linux")]

@@ -78,6 +78,7 @@ def advise(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="Capture, or result directory.")],
     stacks: _Stacks = None,
     size: _Size = None,
+    windows: Annotated[str | None, _settings("SIZE,...", "Receiver's windows to try.")] = None,
     queues: _Queues = None,
     mss: Annotated[str | None, _settings("BYTES,...", "Largest segments to try.")] = None,
     streams: Annotated[
@@ -103,7 +104,8 @@ def advise(
     names = _listed(stacks) or [*choices.KERNEL, *choices.OURS]
     for option, name in [*(("--stacks", one) for one in names), ("--stack", stack or "cubic")]:
         choices.refuse(option, name, "flow.0.stack")
-    settings = [*choices.queues(_listed(queues)), *choices.segments(_listed(mss))]
+    settings = [*choices.windows(_listed(windows)), *choices.queues(_listed(queues))]
+    settings += choices.segments(_listed(mss))
     measured = inputs.measure(source, connection, stack)
     if measured.flow is None:
         raise InputError(

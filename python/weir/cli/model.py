@@ -97,8 +97,9 @@ def model(
 ) -> None:
     """Models the path, checks the model, prints both."""
     from weir.disk import write_text
-    from weir.modelling import inputs, simulate, text
+    from weir.modelling import choices, inputs, simulate, text
 
+    choices.refuse("--stack", stack or "cubic", "flow.0.stack")
     refuse_existing("--out", out)
     refuse_existing("--report", report)
     measured = inputs.measure(source, connection, stack)

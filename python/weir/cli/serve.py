@@ -29,6 +29,7 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir serve --no-key --listen 127.0.0.1:9077"""
 
 _LIMITS = "Limits"
+_LEAST_BPS, _LEAST_S = 1000, 0.5
 
 
 _KeyFile = Annotated[
@@ -112,6 +113,12 @@ def serve(
             None if max_rate is None else quantity("rate", "max_rate", max_rate),
             quantity("time", "max_time", max_time),
             max_clients,
+        )
+    if limits.rate_bps is not None and limits.rate_bps < _LEAST_BPS:
+        raise InputError(f"--max-rate {max_rate}: allowed is 1kbit or more")
+    if limits.time_s < _LEAST_S:
+        raise InputError(
+            f"--max-time {max_time}: allowed is 500ms or more, as the shortest load has"
         )
     tables.heed_interrupts()
     with Server(listen, key, limits, lambda text: output.note(text, quiet=quiet)) as server:

@@ -196,6 +196,9 @@ def path_test(
             there = resources.enter_context(start(host, ssh, remote))
             name, key = there.host, there.key
         else:
+            for option, given, default in (("--remote", remote, "weir"), ("--ssh", ssh, "ssh")):
+                if given != default:
+                    raise InputError(f"{option} {given}: it is for ssh://HOST; leave it out")
             name, key = host, None if key_file is None else channel.read_key(key_file)
         client = resources.enter_context(Client(name, key))
         loads = _Loads(cc, stack or [], streams, udp_bps)

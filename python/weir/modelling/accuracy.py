@@ -6,6 +6,7 @@ Each path is simulated with one CUBIC flow and several seeds, captured at the se
 from __future__ import annotations
 
 import argparse
+import math
 import shlex
 import subprocess
 import sys
@@ -141,18 +142,48 @@ def model_of_test(known: Known, seed: int) -> Path:
     Raises:
         RunError: the test could not run.
     """
+    return _tested(known, seed, f"loss={known.loss * 100:g}%", "--cc cubic")
+
+
+def _tested(known: Known, seed: int, up: str, load: str) -> Path:
+    """The same with keys of the way up, and any load."""
     weir = f"{shlex.quote(sys.executable)} -m weir.cli"
     with tempfile.TemporaryDirectory() as scratch:
-        test = f"{weir} test $WEIR_LINK_HOST {_TEST} --out {shlex.quote(scratch)}"
+        test = f"{weir} test $WEIR_LINK_HOST {load} {_TEST} --out {shlex.quote(scratch)}"
         words = [sys.executable, "-m", "weir.cli", "link", "--rate", f"{known.mbps * 1e3:.0f}kbit"]
         words += ["--rtt", f"{known.rtt_ms}ms", "--queue", f"{known.packets}p"]
-        words += ["--up", f"loss={known.loss * 100:g}%", "--seed", str(seed)]
+        words += ["--up", up, "--seed", str(seed)]
         words += ["--server", f"{weir} serve --no-key", "--ready", "port:9077"]
         words += ["--", "sh", "-c", test]
         ended = subprocess.run(words, capture_output=True, text=True, check=False)
         if ended.returncode:
             raise RunError(f"{known.name}: {ended.stderr.strip().splitlines()[-1]}")
         return inputs.measure(File(scratch) / "test" / "latest").path
+
+
+def policers(seeds: Sequence[int]) -> Grid:
+    """How well policers are found in results of `weir test`; requires root."""
+    headers = ["policer", "load", "found", "rate", "in its interval", "burst", "in its interval"]
+    rows = []
+    for known, mbps, burst in POLICED:
+        up = f"policer.rate={mbps * 1e3:.0f}kbit,policer.burst={burst}b"
+        for load in LOADS:
+            paths = [_tested(known, seed, up, load) for seed in seeds]
+            rates = [path.policer_mbps for path in paths if path.policer_mbps]
+            bursts = [path.policer_bytes for path in paths if path.policer_bytes]
+            name = f"{mbps:g} Mbit/s, {burst / 1e3:g} kB, on {known.name}"
+            errors = [*_errors(rates, mbps), *_errors(bursts, burst)]
+            rows.append([name, load, f"{len(rates)} of {len(paths)}", *errors])
+    return Grid(f"Largest errors over {len(seeds)} seeds", headers, rows)
+
+
+def _errors(found: Sequence[Quantity], true: float) -> tuple[str, str]:
+    """The largest error of estimates, and how many have the true value in their interval."""
+    if not found:
+        return "–", "–"
+    largest = max((one.value / true - 1 for one in found), key=abs)
+    covered = sum(one.low <= true <= (one.high or math.inf) for one in found)
+    return f"{largest:+.1%}", f"{covered} of {len(found)}"
 
 
 def _rows(
@@ -236,7 +267,13 @@ TESTED = (
     Known(30, 20, 200, 0.0),
     Known(50, 30, 60, 0.001),
 )
-_TEST = "--cc cubic --direction up --repeat 2 --duration 10s --no-report --quiet"
+_TEST = "--direction up --repeat 2 --duration 10s --no-report --quiet"
+POLICED = (
+    (Known(50, 40, 166, 0.0), 10.0, 50_000),
+    (Known(100, 20, 166, 0.0), 20.0, 200_000),
+    (Known(30, 80, 200, 0.0), 5.0, 100_000),
+)
+LOADS = ("--cc cubic", "--cc bbr", "--stack rack/cubic")
 RATES = (("8mbit", "60ms"), ("30mbit", "30ms"), ("15mbit", "120ms"), ("3mbit", "30ms"))
 """Paths that no threshold of `discipline` was chosen on."""
 QUEUES = {
@@ -264,13 +301,17 @@ def main() -> None:
     )
     parser.add_argument("--disciplines", action="store_true", help="of queues, instead of errors")
     parser.add_argument("--tests", action="store_true", help="of weir test on emulated links")
+    parser.add_argument("--policers", action="store_true", help="of policers in weir test, instead")
     parser.add_argument("--shared", action="store_true", help="of other traffic, instead")
     given = parser.parse_args()
     if given.seeds < 1:
         parser.error(f"--seeds {given.seeds}: at least 1")
     seeds = range(1, given.seeds + 1)
-    if (given.disciplines or given.shared) and given.path:
-        parser.error("--path applies to neither --disciplines nor --shared, whose paths are fixed")
+    if (given.disciplines or given.shared or given.policers) and given.path:
+        parser.error("--path does not apply to --disciplines, --shared or --policers")
+    if given.policers:
+        output.show(policers(seeds).rich())
+        return
     if given.shared:
         output.show(shared(seeds, given.world).rich())
         return

@@ -1,4 +1,4 @@
-"""What may be tried on a path: controllers, queues, segment sizes, parallel connections."""
+"""What may be tried on a path: controllers, windows, queues, segment sizes, connections."""
 
 from __future__ import annotations
 
@@ -33,14 +33,18 @@ class Setting:
     """How to set it."""
 
 
+def _buffers(most: int) -> tuple[str, ...]:
+    return (
+        f"sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 {most}'   # at the receiver",
+        f"sudo sysctl -w net.ipv4.tcp_wmem='4096 65536 {most}'    # at the sender",
+    )
+
+
 AS_MEASURED = Setting("")
 LARGER_WINDOW = Setting(
     "larger window",
     is_window_free=True,
-    commands=(
-        "sudo sysctl -w net.ipv4.tcp_rmem='4096 131072 33554432'   # at the receiver",
-        "sudo sysctl -w net.ipv4.tcp_wmem='4096 65536 33554432'    # at the sender",
-    ),
+    commands=_buffers(33_554_432),
 )
 
 
@@ -60,8 +64,10 @@ class Option:
 
     def keys(self) -> dict[str, str]:
         """Keys of the scenario in place of those of the measured flow."""
-        limits = {} if self.setting.is_window_free else self.flow_keys
-        return {**limits, **self.setting_keys()}
+        own = self.flow_keys
+        if self.setting.is_window_free:
+            own = {key: value for key, value in own.items() if key not in _WINDOWS}
+        return {**own, **self.setting_keys()}
 
     def setting_keys(self) -> dict[str, str]:
         """The same without what limits the sender or its receiver."""
@@ -111,6 +117,19 @@ def queues(values: Sequence[str]) -> Iterator[Setting]:
         yield Setting(f"queue {value}", {key: value}, commands=(command,))
 
 
+def windows(values: Sequence[str]) -> Iterator[Setting]:
+    """Other windows: the most of it that the receiver offers.
+
+    Raises:
+        InputError: a value is no size that a receive buffer may have.
+    """
+    for value in values:
+        refuse("--windows", value, _WINDOWS[0])
+        # Linux offers half of its buffer (tcp(7), tcp_adv_win_scale).
+        commands = _buffers(2 * round(_native.parse_quantity("size", value)))
+        yield Setting(f"window {value}", {_WINDOWS[0]: value}, 1, True, commands)
+
+
 def segments(values: Sequence[str]) -> Iterator[Setting]:
     """Other largest segments.
 
@@ -154,11 +173,13 @@ def refuse(option: str, value: str, key: str) -> None:
     try:
         _native.Scenario.parse("[[flow]]", keys, "options").check("sim")
     except _native.ScenarioError as error:
-        reason = str(error).partition(f"{key}: ")[2] or str(error)
+        reason = str(error).removeprefix(f"{key}={value}: ")
         raise InputError(f"{option} {value}: {reason}") from None
 
 
 _MOST_STREAMS = 64
+_WINDOWS = ("flow.0.recv_buffer", "flow.0.window_limit")
+"""Keys of what limits the window, at the receiver and at the sender."""
 _TC = {
     "codel": "codel",
     "fq-codel": "fq_codel",

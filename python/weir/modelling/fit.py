@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from weir import _native
 from weir.errors import InputError
 from weir.modelling import changes, cross, jitter, losses, rate
 from weir.modelling.packets import Packets
@@ -59,7 +60,7 @@ def fit(row: dict[str, Any], table: pl.DataFrame) -> Path:
     separated = losses.separate(packets, waiting)
     reorder, late = _reordering(packets, row)
     policer, burst = _policer(row, packets)
-    if policer and separated.overflows and policer.value > _OF_LINK * mbps.value:
+    if policer and separated.overflows and policer.value > OF_LINK * mbps.value:
         policer = burst = None  # a full short queue looks like a bucket with the link's rate
     delay = _delay(row, packets, mbps.value)
     is_trace = len(steps) > changes.MOST_STEPS
@@ -125,7 +126,7 @@ def _policer(
 
 
 def bucket(packets: Packets, mbps: float | None = None) -> tuple[Quantity, Quantity]:
-    """A token bucket whose tokens are gone at the first loss.
+    """A token bucket that was full at the beginning, and whose tokens are gone at the first loss.
 
     Without `mbps` its rate is what passed from the first loss to the last (Flach et al. 2016).
     """
@@ -133,9 +134,15 @@ def bucket(packets: Packets, mbps: float | None = None) -> tuple[Quantity, Quant
     if mbps is None:
         passed = packets.size[first:last][~packets.lost[first:last]].sum()
         mbps = float(passed / (packets.sent_s[last] - packets.sent_s[first]) * 8e-6)
-    # The bucket also had the tokens that came until the first loss.
-    refilled = mbps * 1e6 / 8 * float(packets.sent_s[first] - packets.sent_s[0])
-    burst = max(float(packets.size[:first].sum()) - refilled, float(packets.full))
+    times = ((packets.sent_s[: first + 1] - packets.sent_s[0]) * 1e9).astype(int).tolist()
+    sizes = packets.size[:first].astype(int).tolist()
+    before = list(zip(times[:-1], sizes, strict=True))
+    burst = _native.emptied_bucket(before, mbps * 1e6, times[-1])
+    return with_errors(mbps, max(burst, float(packets.full)))
+
+
+def with_errors(mbps: float, burst: float) -> tuple[Quantity, Quantity]:
+    """Rate and size of a token bucket, with their intervals."""
     return (
         Quantity(mbps, mbps * (1 - _POLICER_ERROR), mbps * (1 + _POLICER_ERROR)),
         Quantity(burst, burst * (1 - _BURST_ERROR), burst * (1 + _BURST_ERROR)),
@@ -143,7 +150,7 @@ def bucket(packets: Packets, mbps: float | None = None) -> tuple[Quantity, Quant
 
 
 _CLOCK_MS = 0.05
-_OF_LINK = 0.95
+OF_LINK = 0.95
 """Share of the link's rate above which a policer is its full queue: Flach's rule is off by 5 %."""
 _POLICER_ERROR = 0.05
 """Flach et al. 2016, §3.2: most estimates are within 5 % of the configured rate."""

@@ -30,7 +30,13 @@ def measure(source: File, connection: int | None = None, stack: str | None = Non
     """
     if source.is_dir():
         return _of_results(source, connection, stack)
-    return profiles.read(source) or _of_capture(source, str(source), connection, stack)
+    found = profiles.read(source)
+    if found is None:
+        return _of_capture(source, str(source), connection, stack)
+    if connection is not None or stack is not None:
+        option = "--stack" if connection is None else "--connection"
+        raise InputError(f"{option} is about a measured flow; a trace or profile has none")
+    return found
 
 
 def _of_capture(file: File, name: str, connection: int | None, stack: str | None) -> Measurement:

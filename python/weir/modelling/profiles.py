@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from weir import bounded
+from weir import _native, bounded
 from weir.errors import InputError
 from weir.modelling.measured import Measurement
 from weir.modelling.path import Path
@@ -29,12 +29,13 @@ def read(file: File) -> Measurement | None:
     """The path in a trace of mahimahi or a profile of iBox; None if `file` is something else.
 
     Raises:
-        InputError: a profile lacks something, or has a value that no path has.
+        InputError: it lacks something, or has a value that no path has.
     """
     head = _head(file)
     if head.lstrip().startswith(b"{"):
         return _of_profile(file, bounded.read_json(file))
-    if head and all(byte in b"0123456789\r\n" for byte in head):
+    first_line = head.partition(b"\n")[0].strip()
+    if first_line and all(byte in b"0123456789 \t" for byte in first_line):
         return _of_trace(file, bounded.read_bytes(file))
     return None
 
@@ -46,14 +47,15 @@ def _head(file: File) -> bytes:
         return opened.read(_HEAD_BYTES)
 
 
-def _of_trace(file: File, content: bytes) -> Measurement | None:
+def _of_trace(file: File, content: bytes) -> Measurement:
     """The times of mahimahi's format are milliseconds, one per line, at which 1500 bytes pass."""
+    key = "topology.forward.rate_trace"
     try:
-        times = [int(line) for line in content.split()]
-    except ValueError:
-        return None
-    if not times or times != sorted(times) or times[-1] < 1:
-        return None
+        _native.Scenario.parse("[[flow]]", [(key, str(file.resolve()))], "trace")
+    except _native.ScenarioError as error:
+        problem = str(error).rpartition("', ")[2]
+        raise InputError(f"{file}, read as a trace of mahimahi: {problem}") from None
+    times = [int(line) for line in content.split()]
     mbps = len(times) * _PACKET_BYTES * 8e-3 / times[-1]
     queue = float(_TRACE_QUEUE * _PACKET_BYTES)
     path = Path(

@@ -1,13 +1,14 @@
 """From the results of `weir test` to the path in one of its directions.
 
 There are no packets, but readings of `TCP_INFO`, ten a second, and the round trips of fifty probes
-a second. A probe waits in the same queue as the load, so its wait is that of the queue.
+a second. A probe waits in the same queue as the load, so its wait is that of the queue. The test
+itself looks for policers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,13 @@ import polars as pl
 
 from weir.errors import InputError
 from weir.modelling import losses
+from weir.modelling.fit import OF_LINK, with_errors
 from weir.modelling.measured import Flow, Measurement
 from weir.modelling.packets import Flags, Floats
 from weir.modelling.path import Path
 from weir.modelling.quantity import Quantity, share
 from weir.modelling.rate import middle
+from weir.pathtest.policing import COUNT_S
 from weir.results import Results
 
 TABLE = "probes"
@@ -68,7 +71,8 @@ def of_test(results: Results, source: str, number: int | None, stack: str | None
     runs = results.runs.filter((pl.col("label") == case["label"]) & (pl.col("status") == "ok"))
     chosen = pl.col("run").is_in(runs["run"].implode())
     tables = {
-        name: results.scan(name).filter(chosen).collect() for name in ("flows", "samples", TABLE)
+        name: results.scan(name).filter(chosen).collect()
+        for name in ("flows", "samples", "limits", TABLE)
     }
     probes = tables[TABLE].filter(~pl.col("lost"))
     idle = probes.filter(pl.col("phase") == "idle")["rtt_ms"].drop_nulls().to_numpy()
@@ -78,8 +82,12 @@ def of_test(results: Results, source: str, number: int | None, stack: str | None
     own = [_run(tables, run, least) for run in runs["run"]]
     packet = _packet(tables["flows"], source)
     path, limit = _path(own, idle, least, packet, tables["samples"])
+    policer, bucket = _policer(tables, len(own), packet)
+    if policer and not _is_link(policer, path):
+        fastest = _fastest(tables["samples"]) * packet / (packet - _HEADERS)
+        path, limit = _policed(path, policer, bucket, fastest), "policer"
     flow = _flow(case, tables["flows"], stack, limit)
-    warning = "a test has no packets: losses in bursts, reordering and policers are not looked for"
+    warning = "a test has no packets: losses in bursts and reordering are not looked for"
     slices = _slices(tables["samples"].filter(pl.col("run") == runs["run"][0]))
     return Measurement(f"{source}: {case['label']}", path, flow, slices, (warning,))
 
@@ -214,6 +222,63 @@ def _losses(
     # A probe is short: it fits where a full packet does not.
     queue = Quantity(held + packet / 2, held - packet / 2, held + 1.5 * packet)
     return queue, share(others, low), overflows
+
+
+def _policer(
+    tables: Mapping[str, pl.DataFrame], runs: int, packet: int
+) -> tuple[Quantity, Quantity] | tuple[None, None]:
+    """The policer that the test found in at least half of the runs, in IP bytes."""
+    found = tables["limits"].filter(pl.col("policer_mbps").is_not_null())
+    sums = pl.col("policer_mbps", "policer_bucket_bytes").sum()
+    per_run = found.group_by("run").agg(sums, pl.col("flow"))
+    if not runs or 2 * per_run.height < runs:
+        return None, None
+    rates, buckets = [], []
+    for run, mbps, size, flows in per_run.iter_rows():
+        # Flows that did not show it went through the same one.
+        load = tables["flows"].filter(pl.col("run") == run)
+        own = float(load.filter(pl.col("flow").is_in(flows))["delivered_bytes"].sum())
+        share = max(own, 1.0) / max(float(load["delivered_bytes"].sum()), 1.0)
+        scale = packet / (packet - _HEADERS) / share
+        rates.append(mbps * scale)
+        buckets.append(max(size * scale, packet))
+    rate, bucket = with_errors(float(np.median(rates)), float(np.median(buckets)))
+    # The kernel's counters do not show when between two readings the bucket was empty.
+    unread = rate.value * 1e6 / 8 * COUNT_S
+    buckets += [max(bucket.low - unread, packet), (bucket.high or 0.0) + unread]
+    return _including(rate, rates), _including(bucket, buckets)
+
+
+def _including(quantity: Quantity, values: Sequence[float]) -> Quantity:
+    high = quantity.value if quantity.high is None else quantity.high
+    return Quantity(quantity.value, min(quantity.low, *values), max(high, *values))
+
+
+def _is_link(policer: Quantity, path: Path) -> bool:
+    """Whether the policer is a short queue at the rate of the link."""
+    return path.rate_mbps.high is not None and policer.value > OF_LINK * path.rate_mbps.value
+
+
+def _fastest(samples: pl.DataFrame) -> float:
+    """The largest rate at which data of one flow arrived for a round trip, in most runs."""
+    largest = samples.group_by("run").agg(pl.col("delivery_mbps").max())["delivery_mbps"]
+    return float(np.median(largest.fill_null(0.0).to_numpy()))
+
+
+def _policed(path: Path, rate: Quantity, bucket: Quantity | None, fastest: float) -> Path:
+    """The path with a policer, to which all losses belong; data arrived at `fastest` Mbit/s."""
+    link, queue = path.rate_mbps, path.queue_bytes
+    if link.high is None and fastest > link.value:
+        held = queue.value * fastest / link.value
+        link, queue = Quantity(fastest, fastest, None), Quantity(held, held, None)
+    return replace(
+        path,
+        rate_mbps=link,
+        queue_bytes=queue,
+        loss=Quantity(0.0, 0.0, path.loss.high),
+        policer_mbps=rate,
+        policer_bytes=bucket,
+    )
 
 
 def _limit(samples: pl.DataFrame, chance: float, overflows: int, busy: float) -> str:

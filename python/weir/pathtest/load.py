@@ -30,8 +30,6 @@ _UNSENT_BYTES = 64 << 10
 _BUFFER_BYTES = 1 << 20
 LOG_NS = 5_000_000
 _BURST_S = 0.1
-_COUNT_S = 0.02
-"""Between two looks at the counters of a few senders."""
 _FINE = 8
 _STEP_S = 0.02
 _NO_LINGER = struct.pack("ii", 1, 0)
@@ -257,7 +255,7 @@ class Sampler(Worker):
         self.rows: list[tuple[int, int, Reading]] = []
         """Time on the monotonic clock in ns, index of the sender, reading."""
 
-    def policers(self, first: int) -> list[tuple[int, str, None, float, int]]:
+    def policers(self, first: int) -> list[tuple[int, str, None, float, int, int]]:
         """Policers of senders, whose flows have numbers from `first`, as rows of `FlowLimit`."""
         found = []
         for index, (read, mss) in enumerate(zip(self._counters, self._mss, strict=True)):
@@ -268,7 +266,7 @@ class Sampler(Worker):
 
     def _run(self) -> None:
         # The last reading comes after the end. Many senders are counted less often.
-        step_s = _COUNT_S * (1 + len(self._senders) // _FINE)
+        step_s = policing.COUNT_S * (1 + len(self._senders) // _FINE)
         next_s = time.monotonic()
         while True:
             is_last = self._ended.is_set()

@@ -110,6 +110,7 @@ class Run:
         record = Record(order, began, prober, clocks, ended, cpu_ratio=cpu_ratio)
         self._fill(record, sampler, theirs)
         record.marks = _marks(prober, theirs)
+        record.allowed_bps = self._control.limits["rate_bps"]
         if requests is not None:
             record.foreign_ns = requests.foreign_ns
         return record

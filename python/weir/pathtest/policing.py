@@ -19,6 +19,9 @@ from weir import _native
 LEAST_LOST = 80
 """Losses of datagrams; with fewer, random ones may look even."""
 
+COUNT_S = 0.02
+"""Between two readings of the kernel's counters."""
+
 _EVEN = 0.35
 """Largest deviation from an even rate, in standard deviations of the number of random losses. That
 of random losses is smaller in 1 of 3000 cases, by the distribution of Kolmogorov's statistic."""
@@ -35,6 +38,8 @@ class Policer(NamedTuple):
     """Of data."""
     burst_bytes: int
     """Data before the first loss."""
+    bucket_bytes: int
+    """Data that the bucket holds."""
 
 
 class Counters(NamedTuple):
@@ -71,7 +76,10 @@ def of_counters(readings: Sequence[Counters], segment_bytes: int) -> Policer | N
     if not at_losses or statistics.median(at_losses) > _INFLATED * least:
         return None
     found = _native.find_policer(list(_packets(readings, segment_bytes)))
-    return None if found is None else Policer(found[0] / 1e6, found[1])
+    if found is None:
+        return None
+    bits_per_s, burst, bucket = found
+    return Policer(bits_per_s / 1e6, burst, bucket)
 
 
 def _packets(
@@ -107,7 +115,10 @@ def of_datagrams(first: Sequence[Datagram], length: int) -> Policer | None:
     per_s = (len(after) - 1) / seconds
     if not _is_even([arrived[n] for n in after], per_s) or _waits(arrived, lost, per_s):
         return None
-    return Policer(per_s * length * 8 / 1e6, lost[0] * length)
+    bits_per_s = per_s * length * 8
+    before = [(arrived[n].sent_ns, length) for n in range(lost[0])]
+    bucket = _native.emptied_bucket(before, bits_per_s, begin.sent_ns)
+    return Policer(bits_per_s / 1e6, lost[0] * length, round(bucket))
 
 
 def _is_even(passed: Sequence[Datagram], per_s: float) -> bool:

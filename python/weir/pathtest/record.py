@@ -67,6 +67,7 @@ class FlowLimit:
     capacity_mbps: float | None
     policer_mbps: float | None
     policer_burst_bytes: int | None
+    policer_bucket_bytes: int | None
 
 
 @dataclass(slots=True)
@@ -105,6 +106,8 @@ class Record:
     """Processor time of this process over the time of the load."""
     marks: list[MarkCount] = field(default_factory=list)
     limits: list[FlowLimit] = field(default_factory=list)
+    allowed_bps: float | None = None
+    """What the server allows in one direction."""
     dropped: int = 0
     """Datagrams of our transport that the receiving machines dropped, and not the path."""
     refused: tuple[int, int] = (0, 0)

@@ -219,6 +219,8 @@ def split(address: str, option: str) -> tuple[str, int]:
     Raises:
         InputError: it is something else.
     """
+    if "://" in address:
+        raise InputError(f"{option} {address}: write it as HOST[:PORT]")
     host, colon, port = address.rpartition(":")
     if not colon or (address.startswith("[") and address.endswith("]")):
         host, port = address, str(wire.PORT)

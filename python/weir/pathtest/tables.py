@@ -51,6 +51,7 @@ LIMITS = {
     "capacity_mbps": pl.Float64,
     "policer_mbps": pl.Float64,
     "policer_burst_bytes": pl.UInt64,
+    "policer_bucket_bytes": pl.UInt64,
 }
 """Columns of table `limits`: what `weir read` finds in the packets of flows of our transport, and
 policers of other loads."""
@@ -68,6 +69,8 @@ SUMMARY = {
 _STRAINED = 0.9
 """Processor time over real time at which the sender may be what limits the rate."""
 _UNSENT = 0.02
+_HELD = 0.9
+"""Goodput over the server's limit from which on it may be what limits the rate."""
 
 
 def tables(record: Record) -> Tables:
@@ -300,7 +303,7 @@ def _summary(
         "data_packets": sum(stream.received for stream in record.streams),
         "trace_hash": _digest(record),
         "sim_s": end_s,
-        "health": _health(record),
+        "health": _health(record, flows),
         "late_ms_p50": _percentile(late, 50),
         "late_ms_p99": _percentile(late, 99),
         "late_ms_max": max(late, default=None),
@@ -346,7 +349,7 @@ def _rpm(record: Record) -> float | None:
     )
 
 
-def _health(record: Record) -> str:
+def _health(record: Record, flows: Sequence[Row]) -> str:
     """What may have falsified the run."""
     refused = sum(probe.is_refused for probe in record.prober.probes)
     if refused:
@@ -360,6 +363,12 @@ def _health(record: Record) -> str:
             return f"a packet filter of {end} dropped {count} datagrams before the path"
     if record.dropped:
         return f"the receiving machines dropped {record.dropped} datagrams"
+    if record.flows and (allowed := record.allowed_bps) is not None:
+        for way in ("up", "down"):
+            rates = [row["goodput_mbps"] for row in flows if row["name"].startswith(way)]
+            if sum(rates) * 1e6 > _HELD * allowed:
+                limit = f"{allowed / 1e6:g} Mbit/s (--max-rate)"
+                return f"the server's limit of {limit} held the load {way}, and not the path"
     return next(_unsent(record), "good")
 
 

@@ -13,7 +13,7 @@ import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-VERSION = 3
+VERSION = 4
 """Rises when the two ends of different versions no longer understand each other."""
 PORT = 9077
 """Default port of a server, for TCP and UDP."""

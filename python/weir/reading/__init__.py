@@ -16,6 +16,7 @@ import polars as pl
 from weir import _native
 from weir.disk import write_errors
 from weir.errors import InputError
+from weir.reading.policed import with_policers
 
 LIMITS = (
     "application",
@@ -103,7 +104,11 @@ def read(paths: Sequence[str | Path], *, packets: bool = False) -> Captures:
         from weir.reading.results import recorded  # captures have no use for it
 
         for run in recorded(folder):
-            parts.append(_of_files(run.files, packets=packets).named(run.name))
+            part = _of_files(run.files, packets=packets).named(run.name)
+            if run.policers:
+                tables = with_policers(part.connections, part.slices, run.policers)
+                part = replace(part, connections=tables[0], slices=tables[1])
+            parts.append(part)
     return _joined(parts) if folders else parts[0]
 
 

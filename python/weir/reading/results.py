@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+
+import polars as pl
 
 from weir import runner
 from weir.export import packets, qlog
 from weir.export.runs import ExportedRun, chosen
+from weir.reading.policed import COLUMNS, Policer
 from weir.results import load, understood
-from weir.scenario import SIM, VIRTUAL, Effective
+from weir.scenario import REAL_PATH, SIM, VIRTUAL, Effective
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,8 @@ class Recorded:
     name: str
     """What the run is called in tables."""
     files: list[Path]
+    policers: Mapping[str, Policer] = field(default_factory=dict)
+    """Policers that a path test found, by the name of the flow."""
 
 
 def recorded(folder: Path) -> Iterator[Recorded]:
@@ -39,7 +44,14 @@ def recorded(folder: Path) -> Iterator[Recorded]:
         runs = chosen(results, None, None)
     for run in runs:
         with TemporaryDirectory() as scratch:
-            yield Recorded(f"{folder}: {run.title}", _files(run, Path(scratch)))
+            yield Recorded(f"{folder}: {run.title}", _files(run, Path(scratch)), _policers(run))
+
+
+def _policers(run: ExportedRun) -> dict[str, Policer]:
+    if run.world != REAL_PATH:
+        return {}
+    found = run.table("limits").filter(pl.col("policer_mbps").is_not_null())
+    return {name: values for name, *values in found.select("name", *COLUMNS).iter_rows()}
 
 
 def _files(run: ExportedRun, scratch: Path) -> list[Path]:

@@ -26,6 +26,11 @@ fn read(file: &[u8]) -> Result<(Tables, Option<Cut>), ReadError> {
 
 /// The packets of `pcapng` as pcap in a link type whose header is `header`.
 fn pcap(link_type: u32, header: &[u8], is_big_endian: bool) -> Vec<u8> {
+    pcap_of(link_type, header, is_big_endian, u32::MAX)
+}
+
+/// The same with `most` bytes of each packet.
+fn pcap_of(link_type: u32, header: &[u8], is_big_endian: bool, most: u32) -> Vec<u8> {
     let word = |value: u32| if is_big_endian { value.to_be_bytes() } else { value.to_le_bytes() };
     let half = |value: u16| if is_big_endian { value.to_be_bytes() } else { value.to_le_bytes() };
     let mut file = Vec::new();
@@ -40,7 +45,7 @@ fn pcap(link_type: u32, header: &[u8], is_big_endian: bool) -> Vec<u8> {
             |place: usize| u32::from_le_bytes(source[at + place..][..4].try_into().expect("4"));
         if field(0) == 6 {
             let nanos = u64::from(field(12)) << 32 | u64::from(field(16));
-            let (kept, len) = (field(20), field(24));
+            let (kept, len) = (field(20).min(most), field(24));
             let more = header.len() as u32;
             file.extend(word((nanos / 1_000_000_000) as u32));
             file.extend(word((nanos % 1_000_000_000) as u32));
@@ -52,6 +57,18 @@ fn pcap(link_type: u32, header: &[u8], is_big_endian: bool) -> Vec<u8> {
         at += field(4) as usize;
     }
     file
+}
+
+/// Without options the scale of windows is unknown. With a scale of 1 the windows would limit everything.
+#[test]
+fn a_capture_without_options_knows_no_scale() {
+    for (most, is_known) in [(52, true), (51, false), (40, false)] {
+        let (tables, _) = read(&pcap_of(101, &[], false, most)).expect("a capture");
+        let row = &tables.connections[0];
+        assert_eq!(row.has_handshake, is_known, "{most}");
+        assert_eq!(row.window_bytes_max.is_some(), is_known, "{most}");
+        assert_eq!(row.delivered_bytes, script().row().delivered_bytes);
+    }
 }
 
 #[test]
