@@ -51,5 +51,5 @@ def test_a_wrong_name_is_counted_and_named() -> None:
 def test_every_control_runs_on_every_path() -> None:
     for size, paths in (("small", 2), ("full", 8)):
         plan = identify.STUDY.plan(Settings(size=size))
-        assert len(plan.runs) == paths * (17 + 2)
+        assert len(plan.runs) == paths * (17 + 3)
     assert "identify" in studies.studies()

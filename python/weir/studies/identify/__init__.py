@@ -1,7 +1,7 @@
 """`identify`: whether `weir read` names the congestion control that a sender ran.
 
 Each congestion control of Linux runs alone on each path and is captured at the sender, and so do
-two controllers that are no candidates. Then `weir read` names them.
+three controllers that are no candidates. Then `weir read` names them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from weir.sweep import Plan
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
 
-OTHERS = ("bbr3", "copa")
+OTHERS = ("bbr2", "bbr3", "copa")
 """Controllers of the simulator that are no candidates: their name is unknown."""
 UNKNOWN = "unknown"
 SUMMARY, CONFUSION, ERRORS = "shares", "confusion", "window errors"
