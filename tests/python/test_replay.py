@@ -70,7 +70,7 @@ def test_numbers_without_an_end_are_toml() -> None:
 def test_the_page_holds_scenario_seed_and_time(invoke: Invoke, built: Path) -> None:
     result = invoke("animate", "two-flows", "--from", "12s", "--for", "300ms", "--seed", 7)
     assert (result.exit_code, result.stdout) == (0, "two-flows.html\n")
-    assert result.stderr == "the run; open it in any browser\n"
+    assert result.stderr == "the page simulates the run; open it in any browser\n"
     text = Path("two-flows.html").read_text(encoding="utf-8")
     (inside,) = re.findall(r'<script type="application/json" id="animation">(.*?)</script>', text)
     data = json.loads(inside)

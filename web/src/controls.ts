@@ -110,8 +110,9 @@ export class Controls {
     const hops = element<HTMLInputElement>("hops");
     hops.value = String(settings.hops);
     hops.parentElement!.hidden = isFile || settings.topology === "dumbbell";
-    for (const id of ["discipline", "ecn"]) element(id).parentElement!.hidden = isRadio(settings);
-    for (const id of ["discipline", "duration", "ecn"]) element<HTMLInputElement>(id).disabled = isFile;
+    // A file has its own, which the page does not change.
+    for (const id of ["discipline", "ecn"]) element(id).parentElement!.hidden = isFile || isRadio(settings);
+    element("duration").parentElement!.hidden = isFile;
     element<HTMLSelectElement>("discipline").value = settings.discipline;
     element<HTMLInputElement>("duration").value = String(settings.duration_s);
     element<HTMLInputElement>("seed").value = String(settings.seed);

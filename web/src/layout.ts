@@ -18,6 +18,8 @@ interface Host {
   joins: Point;
   flow: number;
   isSender: boolean;
+  /** Whether it joins between two shared links: below them, where no queue is. */
+  isInner: boolean;
 }
 
 export interface Layout {
@@ -31,6 +33,9 @@ const MARGIN = 84;
 const STUB = 50;
 /** Distance between the two directions of a link. */
 const GAP = 34;
+/** Distance from the links to the first host that joins between them, and from there to the next. */
+const BELOW = 58;
+const ROW = 18;
 
 export function layOut(about: Description, width: number, height: number): Layout {
   const { flows, links } = about;
@@ -48,6 +53,12 @@ export function layOut(about: Description, width: number, height: number): Layou
   };
   const segments: (Segment | undefined)[] = links.map(() => undefined);
   const hosts: Host[] = [];
+  const addHost = (at: Point, joins: Point, flow: number, isSender: boolean) => {
+    const isInner = joins.y === middle && joins.x !== x(isSender ? 0 : columns);
+    const above = hosts.filter((host) => host.isInner && host.at.x === at.x).length;
+    const y = isInner ? middle + BELOW + above * ROW : at.y;
+    hosts.push({ at: { x: at.x, y }, joins, flow, isSender, isInner });
+  };
   flows.forEach((flow, index) => {
     const own = (link: number | undefined) => link !== undefined && !isShared(link);
     const place = (column: number, atEnd: boolean): Point => ({
@@ -73,8 +84,8 @@ export function layOut(about: Description, width: number, height: number): Layou
     const [first, final] = [segments[flow.forward[0]], segments[flow.forward[last]]];
     if (!first || !final) return;
     const [left, right] = [first.from.x - STUB, final.to.x + STUB];
-    hosts.push({ at: { x: left, y: lane(index) }, joins: first.from, flow: index, isSender: true });
-    hosts.push({ at: { x: right, y: lane(index) }, joins: final.to, flow: index, isSender: false });
+    addHost({ x: left, y: lane(index) }, first.from, index, true);
+    addHost({ x: right, y: lane(index) }, final.to, index, false);
   });
   const routers = new Map<number, Point>();
   for (const segment of segments) {

@@ -129,7 +129,7 @@ export class NetworkView {
 
   private drawHosts(context: CanvasRenderingContext2D, store: Store, colours: string[]): void {
     const colour = theme();
-    for (const { at, joins, flow, isSender } of this.layout?.hosts ?? []) {
+    for (const { at, joins, flow, isSender, isInner } of this.layout?.hosts ?? []) {
       context.strokeStyle = colours[flow];
       context.lineWidth = 1.5;
       context.beginPath();
@@ -140,9 +140,10 @@ export class NetworkView {
       circle(context, at, 8);
       context.fill();
       context.fillStyle = colour.ink;
-      context.textAlign = isSender ? "left" : "right";
+      // Beside a host between two links, else below it.
+      context.textAlign = isSender === isInner ? "right" : "left";
       const name = store.about.flows[flow].name;
-      context.fillText(name, isSender ? at.x - 12 : at.x + 12, at.y + 22, 96);
+      context.fillText(name, isSender ? at.x - 12 : at.x + 12, at.y + (isInner ? 4 : 22), 96);
     }
     for (const router of this.layout?.routers ?? []) {
       context.fillStyle = colour.paper;

@@ -32,6 +32,11 @@ test("the hops of a parking lot follow each other", () => {
   expect(ends[0][1]).toBe(ends[1][0]);
   expect(ends[1][1]).toBe(ends[2][0]);
   for (const link of [0, 2, 4]) expect(segments[link + 1]!.from.x).toBe(segments[link]!.to.x);
+  // Hosts between two hops are below the links: above them are queues.
+  const inner = hosts.filter(({ isInner }) => isInner);
+  expect(inner.map(({ flow, isSender }) => `${flow}${isSender}`)).toEqual(["1false", "2true", "2false", "3true"]);
+  for (const { at } of inner) expect(at.y).toBeGreaterThan(segments[1]!.from.y);
+  expect(new Set(inner.map(({ at }) => `${at.x} ${at.y}`)).size).toBe(4);
   const third = hosts.find(({ flow, isSender }) => flow === 2 && isSender)!;
   expect(third.joins.x).toBe(ends[1][0]);
 });

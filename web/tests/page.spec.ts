@@ -136,6 +136,29 @@ test("a scenario file opens, and a slider changes a key of it", async ({ lab }) 
   expect(await copied.jsonValue()).toContain("--seed 1 --set topology.rate=");
 });
 
+test("of a scenario the page shows no discipline, duration or ECN of its own", async ({ lab }) => {
+  const page = await lab("#duration_s=2");
+  const own = ["discipline", "duration", "ecn"].map((id) => page.locator(`#${id}`));
+  const signs = page.locator("#signs");
+  for (const control of [...own, signs]) await expect(control).toBeVisible();
+  await page.locator("#example").selectOption("radio-chain");
+  for (const control of own) await expect(control).toBeHidden();
+  // The picture of a radio network has other signs.
+  await expect(signs).toBeHidden();
+  await page.locator("#example").selectOption("");
+  for (const control of [...own, signs]) await expect(control).toBeVisible();
+});
+
+test("a legend has the pattern of the line", async ({ lab }) => {
+  const page = await lab("#stack=reno&duration_s=2");
+  const marks = page.locator("[data-chart=window] .u-marker");
+  const shapes = await marks.evaluateAll((all) => all.map((e) => [getComputedStyle(e).borderTopStyle, e.getBoundingClientRect().height]));
+  // The first is that of the time.
+  expect(shapes.slice(1)).toEqual([["solid", 2], ["dashed", 2], ["dotted", 2]]);
+  const area = await page.locator("[data-chart=shares] .u-marker").last().boundingBox();
+  expect(area!.height).toBeGreaterThan(8);
+});
+
 test("a wrong value is a message that names it", async ({ lab }) => {
   const page = await lab(SHORT);
   await page.locator("#stacks input").first().fill("cubik");

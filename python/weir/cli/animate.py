@@ -71,7 +71,7 @@ def animate(
         if whole.fields["topology"]["kind"] != "radio":
             path = out or Path(f"{whole.name}.html")
             write_text(path, replay(wish, whole))
-            shown = "the run"
+            shown = "the page simulates the run"
         else:
             from weir.report import write_animation  # slow to import
 
