@@ -294,7 +294,11 @@ impl Sender {
     }
 
     fn take_window(&mut self, time: u64, ack: &Acknowledgement<'_>) {
-        let Some(window) = ack.window else { return };
+        let Some(window) = ack.window else {
+            // The offer of a SYN, which has no scale, is not that of what comes after it.
+            self.edge = None;
+            return;
+        };
         let edge = ack.place.saturating_add_unsigned(window);
         // Old acknowledgements arrive late: the edge does not move back (RFC 9293 §3.8.6).
         if ack.place >= self.board.una() {
