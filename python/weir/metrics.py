@@ -39,6 +39,11 @@ class Metric:
     scale: float = 1.0
     """What a number is multiplied by when it is printed for people, as 100 for percentages."""
 
+    @property
+    def heading(self) -> str:
+        """The title with the unit: of an axis or a column."""
+        return f"{self.title}, {self.unit}" if self.unit else self.title
+
     def text(self, value: float | None) -> str:
         """`value` as people read it, without the unit."""
         return "–" if value is None else f"{value * self.scale:.{self.digits}f}"

@@ -50,7 +50,7 @@ def contrasts_grid(found: Sequence[Contrast], note: str, strain: str = "") -> Gr
         names = [c.series, *(c.point[key] for key in swept)]
         shown = [""] * len(names) if names == named else names
         difference = difference_text(c.difference.estimate, c.metric)
-        rows.append([*shown, heading(c.metric), difference, c.words])
+        rows.append([*shown, c.metric.heading, difference, c.words])
         named = names
     title = f"Paired differences to {found[0].reference}, with 95 % intervals" if found else ""
     headers = ("case", *swept, "", "difference", "verdict")
@@ -74,11 +74,6 @@ def difference_text(estimate: Estimate, metric: metrics.Metric) -> str:
     return f"+{text}" if estimate.mean is not None and estimate.mean > 0 else text
 
 
-def heading(metric: metrics.Metric) -> str:
-    """A metric's title with its unit."""
-    return f"{metric.title}, {metric.unit}" if metric.unit else metric.title
-
-
 def _grids(results: Results) -> Iterable[Grid]:
     many_cases = results.swept or len(results.cases) > _SIDE_BY_SIDE
     yield _one_line_per_case(results) if many_cases else _side_by_side(results)
@@ -100,7 +95,7 @@ def _grids(results: Results) -> Iterable[Grid]:
 
 def _side_by_side(results: Results) -> Grid:
     rows = [
-        [heading(metric), *(_estimated(results, case, metric) for case in results.cases)]
+        [metric.heading, *(_estimated(results, case, metric) for case in results.cases)]
         for metric in compared(results)
     ]
     headers = ["", *(case["series"] for case in results.cases)]
@@ -114,7 +109,7 @@ def _one_line_per_case(results: Results) -> Grid:
         [*naming.of(case), *(_estimated(results, case, metric) for metric in shown)]
         for case in results.cases
     ]
-    headers = [*naming.headers, *map(heading, shown)]
+    headers = [*naming.headers, *(metric.heading for metric in shown)]
     return Grid(_title(results), headers, rows, len(naming.headers), note=_notes(results))
 
 
@@ -142,7 +137,7 @@ def _flows_grid(results: Results) -> Grid:
             rows.append([*names, *cells])
     names = [*naming.headers, "flow", *(["stack"] if mixed else [])]
     title = cautioned("By flow", results.caution)
-    return Grid(title, [*names, *map(heading, shown)], rows, len(names))
+    return Grid(title, [*names, *(metric.heading for metric in shown)], rows, len(names))
 
 
 def _completions_grid(

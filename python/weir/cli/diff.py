@@ -15,7 +15,7 @@ from weir.cli import options, output
 from weir.difference import Diff, Finding
 from weir.grid import Grid
 from weir.results import load, understood
-from weir.tables import difference_text, estimate_text, heading
+from weir.tables import difference_text, estimate_text
 
 _CHANGES = 5
 _WIDEST_VALUE = 40
@@ -99,7 +99,7 @@ def _grid(findings: list[Finding]) -> Grid:
     rows = [
         (
             finding.label,
-            heading(finding.metric),
+            finding.metric.heading,
             estimate_text(finding.a, finding.metric),
             estimate_text(finding.b, finding.metric),
             difference_text(finding.difference.estimate, finding.metric),

@@ -123,8 +123,8 @@ def _domain(*columns: pl.Series) -> tuple[float, float]:
 def _cloud(
     points: pl.DataFrame, cases: Sequence[Case], plane: _Plane, x: Metric, y: Metric
 ) -> alt.Chart:
-    delay = alt.X("value:Q", title=f"{encode.heading(x)}   (better →)", scale=plane.scale_x())
-    goodput = alt.Y("value_y:Q", title=f"{encode.heading(y)}   (better ↑)", scale=plane.scale_y())
+    delay = alt.X("value:Q", title=f"{x.heading}   (better →)", scale=plane.scale_x())
+    goodput = alt.Y("value_y:Q", title=f"{y.heading}   (better ↑)", scale=plane.scale_y())
     dots = alt.Chart(inline(points)).mark_circle(size=24, opacity=0.4)
     tips = encode.tips("case:N", "run:Q", _tip("value", x), _tip("value_y", y))
     cloud: alt.Chart = dots.encode(x=delay, y=goodput, color=encode.colour(cases), tooltip=tips)
@@ -178,7 +178,7 @@ def _names(centres: pl.DataFrame, cases: Sequence[Case], plane: _Plane) -> list[
 def _dots(
     points: pl.DataFrame, means: pl.DataFrame, cases: Sequence[Case], metric: Metric
 ) -> alt.LayerChart:
-    title = f"{encode.heading(metric)}{_BETTER[metric.better]}"
+    title = f"{metric.heading}{_BETTER[metric.better]}"
     x = alt.X(
         "value:Q", title=title, scale=alt.Scale(zero=False, padding=8), axis=alt.Axis(tickCount=5)
     )
@@ -199,4 +199,4 @@ def _dots(
 
 
 def _tip(field: str, metric: Metric) -> alt.Tooltip:
-    return alt.Tooltip(f"{field}:Q", title=encode.heading(metric), format=".4~g")
+    return alt.Tooltip(f"{field}:Q", title=metric.heading, format=".4~g")

@@ -1,4 +1,4 @@
-"""The channels that several figures share: rows of cases, colours, headings, measured values."""
+"""The channels that several figures share: rows of cases, time, colours, measured values."""
 
 from __future__ import annotations
 
@@ -17,9 +17,20 @@ ROW_HEIGHT = 24
 LABEL_WIDTH = 190
 
 
-def heading(metric: Metric) -> str:
-    """A metric as the title of an axis, with its unit."""
-    return f"{metric.title}, {metric.unit}" if metric.unit else metric.title
+def time(end_s: float | None, *, is_last: bool) -> alt.X:
+    """The axis of time of panels below each other; the last of them has the numbers.
+
+    It ends at `end_s`, or, where that is None, at the last value.
+    """
+    axis = (
+        alt.Axis(grid=False, title="time, s", tickCount=12)
+        if is_last
+        else alt.Axis(grid=False, title=None, labels=False, ticks=False)
+    )
+    scale = alt.Scale(nice=False)
+    if end_s is not None:
+        scale = alt.Scale(nice=False, domain=[0, end_s])
+    return alt.X("t_s:Q", axis=axis, scale=scale)
 
 
 def rows(cases: Sequence[Case]) -> alt.Y:

@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 from altair import ColorValue
 
-from weir.plots import theme
+from weir.plots import encode, theme
 from weir.plots.capacity import capacity_line
 from weir.plots.figure import Figure, below_each_other, inline, layered
 from weir.plots.select import Case, averaged, band, bottlenecks, has_rows, line, shown_over_time
@@ -193,13 +193,10 @@ def stacked(
         return None
 
     def chart() -> alt.VConcatChart:
-        # Stacked panels share one axis of time, whose numbers stand under the last of them.
-        labelled = alt.Axis(grid=False, title="time, s", tickCount=12)
-        unlabelled = alt.Axis(grid=False, title=None, labels=False, ticks=False)
-        span = alt.Scale(nice=False, domain=[0, times_end(results, shown)])
+        end = times_end(results, shown)
         panels = []
         for case, data in zip(shown, rows, strict=True):
-            time = alt.X("t_s:Q", axis=labelled if case is shown[-1] else unlabelled, scale=span)
+            time = encode.time(end, is_last=case is shown[-1])
             panel = draw(case, time, data)
             panel.width, panel.height, panel.title = theme.WIDTH, HEIGHT, case.name
             panels.append(panel)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from weir.plots import theme
+from weir.plots import encode, theme
 from weir.plots.explore import Explorer, ExplorerPanel, Line
 from weir.plots.figure import Figure, inline, layered
 
@@ -60,7 +60,7 @@ def overlay(name: str, title: str, caption: str, data: pl.DataFrame, runs: Seque
 
     def chart() -> alt.VConcatChart:
         panels = [
-            _panel(frames[column], heading, flows, _time(end, has_numbers=column == last))
+            _panel(frames[column], heading, flows, encode.time(end, is_last=column == last))
             for column, heading in PANELS.items()
         ]
         linked: alt.VConcatChart = alt.vconcat(*panels, spacing=10).resolve_scale(x="shared")
@@ -122,12 +122,3 @@ def _panel(data: pl.DataFrame, heading: str, flows: Sequence[str], time: alt.X) 
             for source, width, opacity in zip(_SOURCES, _WIDTHS, _OPACITIES, strict=True)
         )
     ).properties(width=theme.WIDTH - 110, height=_HEIGHT)
-
-
-def _time(end: float, *, has_numbers: bool) -> alt.X:
-    axis = (
-        alt.Axis(grid=False, title="time, s", tickCount=12)
-        if has_numbers
-        else alt.Axis(grid=False, title=None, labels=False, ticks=False)
-    )
-    return alt.X("t_s:Q", axis=axis, scale=alt.Scale(nice=False, domain=[0, end]))

@@ -102,9 +102,9 @@ def _panel(
         else None
     )
     colour = encode.colour(cases, legend)
-    y = alt.Y("value:Q", title=encode.heading(metric), scale=alt.Scale(zero=False))
+    y = alt.Y("value:Q", title=metric.heading, scale=alt.Scale(zero=False))
     tips = encode.tips("case:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q")
-    low = alt.Y("lo:Q", title=encode.heading(metric))
+    low = alt.Y("lo:Q", title=metric.heading)
     dots = base.mark_point(filled=True, size=40, opacity=1)
     if axis.numbers is None:  # between names there is nothing that a line could stand for
         spread = base.mark_rule(strokeWidth=2).encode(x=x, y=low, y2=alt.Y2("hi:Q"), color=colour)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from weir.plots import theme
+from weir.plots import encode, theme
 from weir.plots.explore import Band, Explorer, ExplorerPanel, Line
 from weir.plots.figure import Figure, inline, layered
 
@@ -109,12 +109,7 @@ def _panel(
     is_first: bool,
     is_last: bool,
 ) -> alt.LayerChart:
-    axis = (
-        alt.Axis(grid=False, title="time, s", tickCount=12)
-        if is_last
-        else alt.Axis(grid=False, title=None, labels=False, ticks=False)
-    )
-    time = alt.X("t_s:Q", axis=axis, scale=alt.Scale(nice=False, domain=[0, end]))
+    time = encode.time(end, is_last=is_last)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     legend = alt.Legend(title=None, orient="right", symbolType="stroke", symbolOpacity=1)
     colour = alt.Color("series:N", scale=scale, legend=legend)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from weir.plots import Figure, theme
+from weir.plots import Figure, encode, theme
 from weir.plots.figure import below_each_other, inline, layered
 from weir.reading import LIMITS
 
@@ -81,7 +81,7 @@ def _sequence(points: pl.DataFrame, end: float) -> alt.LayerChart:
     )
     legend = alt.Legend(title=None, orient="right")
     colour = alt.Color("what:N", scale=scale, legend=legend)
-    base = alt.Chart(inline(frame)).encode(x=_time(end, is_last=False))
+    base = alt.Chart(inline(frame)).encode(x=encode.time(end, is_last=False))
     y = alt.Y("mb:Q", title="MB")
     all_points = base.mark_circle(size=9, opacity=0.8, clip=True).encode(y=y, color=colour)
     again = base.transform_filter("datum.what != 'sent' && datum.what != 'acknowledged'")
@@ -105,7 +105,7 @@ def _band(slices: pl.DataFrame, end: float) -> alt.LayerChart:
         alt.Chart(inline(merged))
         .mark_rect(clip=True)
         .encode(
-            x=_time(end, is_last=False),
+            x=encode.time(end, is_last=False),
             x2=alt.X2("end_s:Q"),
             color=alt.Color("limit:N", scale=scale, legend=legend),
             tooltip=[alt.Tooltip("limit:N"), alt.Tooltip("t_s:Q"), alt.Tooltip("end_s:Q")],
@@ -119,7 +119,7 @@ def _range(
 ) -> alt.LayerChart:
     low, high = columns
     frame = slices.select("t_s", low, high).drop_nulls()
-    base = alt.Chart(inline(frame)).encode(x=_time(end, is_last=False))
+    base = alt.Chart(inline(frame)).encode(x=encode.time(end, is_last=False))
     y = alt.Y(f"{low}:Q", title=unit, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4))
     area = base.mark_area(opacity=0.35, color=theme.COLD, clip=True)
     line = base.mark_line(color=theme.COLD, strokeWidth=1.2, clip=True)
@@ -168,21 +168,12 @@ def _lines(
         alt.Chart(inline(frame))
         .mark_line(strokeWidth=1.3, clip=True)
         .encode(
-            x=_time(end, is_last=is_last),
+            x=encode.time(end, is_last=is_last),
             y=alt.Y("value:Q", title=unit, axis=alt.Axis(tickCount=4), scale=height),
             color=alt.Color("what:N", scale=scale, legend=legend),
         )
     )
     return layered(line).properties(title=title, width=_WIDTH, height=_HEIGHT)
-
-
-def _time(end: float, *, is_last: bool) -> alt.X:
-    axis = (
-        alt.Axis(grid=False, title="time, s", tickCount=12)
-        if is_last
-        else alt.Axis(grid=False, title=None, labels=False, ticks=False)
-    )
-    return alt.X("t_s:Q", axis=axis, scale=alt.Scale(nice=False, domain=[0, end]))
 
 
 _LINES = [theme.COLD, theme.WARM, "#009e73"]

@@ -14,7 +14,6 @@ from weir.comparison import RELEVANT, Contrast, caution, compared, contrasts
 from weir.metrics import Metric
 from weir.plots import figures, topology
 from weir.plots import sharing as sharing_plot
-from weir.plots.encode import heading
 from weir.plots.select import Case, cases
 from weir.plots.theme import short_key
 from weir.report import radio, sharing, summary
@@ -131,7 +130,12 @@ def _estimates(results: Results, found: Sequence[Case], shown: Sequence[Metric])
         f"{' '.join(f'{m.title[:1].upper()}{m.title[1:]}: {m.meaning}.' for m in shown)}"
     )
     what = "stack" if len({case.series for case in found}) > 1 else "case"
-    headers = [what, *map(short_key, results.swept), *map(heading, shown), "repeats"]
+    headers = [
+        what,
+        *map(short_key, results.swept),
+        *(metric.heading for metric in shown),
+        "repeats",
+    ]
     return ReportTable("Measures", headers, rows, note=note, anchor="measures")
 
 
@@ -154,7 +158,7 @@ def _flows(results: Results, found: Sequence[Case]) -> ReportTable:
                 for m in shown
             ]
             rows.append([Cell(case.name, "name"), str(name), str(stack), *cells])
-    headers = ["case", "flow", "stack", *map(heading, shown)]
+    headers = ["case", "flow", "stack", *(metric.heading for metric in shown)]
     return ReportTable("By flow", headers, rows, note="Mean ± half of the 95 % interval.")
 
 
@@ -179,7 +183,7 @@ def _differences(results: Results, found: Sequence[Contrast]) -> ReportTable:
         "number of comparisons (Holm). Grey: not significant, or not relevant. "
         f"{caution(found)}"
     )
-    headers = ["pair", *map(short_key, results.swept), *map(heading, shown)]
+    headers = ["pair", *map(short_key, results.swept), *(metric.heading for metric in shown)]
     return ReportTable("Paired differences", headers, rows, note=note.strip(), anchor="differences")
 
 
@@ -238,7 +242,7 @@ def _runs_table(results: Results) -> ReportTable:
                 row.get("trace_hash") or "–",
             ]
         )
-    headers = ["run", "case", "seed", "status", *map(heading, shown), "trace hash"]
+    headers = ["run", "case", "seed", "status", *(metric.heading for metric in shown), "trace hash"]
     left_out = results.runs.height - len(rows)
     note = f"{left_out} more runs are in runs.parquet." if left_out else ""
     is_long = len(rows) > _SHOWN_RUNS

@@ -8,7 +8,6 @@ import polars as pl
 
 from weir.metrics import Metric
 from weir.plots import Figure
-from weir.plots.encode import heading
 from weir.plots.select import Case, has_rows, shown_over_time
 from weir.plots.topology import CAUSES
 from weir.report.model import Cell, ReportSection, ReportTable
@@ -83,7 +82,7 @@ def _flows(
         "Mean ± half of the 95 % interval. Hops and delay are those of data packets that arrived, "
         "one way. A route counts as changed at either end of the flow."
     )
-    headers = ["case", "flow", "stack", "nodes", *map(heading, shown)]
+    headers = ["case", "flow", "stack", "nodes", *(metric.heading for metric in shown)]
     return ReportTable("Ways of the flows", headers, rows, note=note)
 
 
