@@ -21,7 +21,6 @@ TEMPORARY = ".partial"
 """The end of the names of what is not complete."""
 
 _PROBE_BYTES = 1 << 20
-_BLOCK_BYTES = 1 << 20
 
 
 def write_text(path: Path, text: str) -> None:
@@ -70,11 +69,8 @@ def sync(path: Path) -> None:
 
 def sha256(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal."""
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK_BYTES):
-            digest.update(block)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
 import platform
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from weir.disk import sha256
 from weir.errors import InputError
 from weir.kernel import cache, recipe
 from weir.kernel.cache import Kernel
@@ -115,7 +115,7 @@ class Build:
             "version": version,
             "recipe": self.recipe,
             "source": self.source.name,
-            "source_sha256": _sha256(self.source),
+            "source_sha256": sha256(self.source),
             "built": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
             "wall_s": round(time.monotonic() - self.began),
             "host": platform.release(),
@@ -197,14 +197,9 @@ def build(
 
 def _made_of(source: Path, made_by: str) -> Kernel | None:
     """Returns the kernel of a recipe built from a file of the same content."""
-    digest = _sha256(source)
+    digest = sha256(source)
     own = (kernel for kernel in cache.kernels() if kernel.recipe == made_by)
     return next((kernel for kernel in own if kernel.record.get("source_sha256") == digest), None)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
 def missing(source: Path | None = None) -> list[str]:

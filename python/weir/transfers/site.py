@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import shutil
@@ -14,6 +13,7 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any
 
+from weir.disk import sha256
 from weir.transfers.ends import Ends, Hosts, Programs, hosts, own_programs
 from weir.transfers.model import Network, Outcome, Transfer
 from weir.transfers.process import End, EndError, OutOfTimeError
@@ -123,7 +123,7 @@ class Site(AbstractContextManager["Site"]):
         sent, got = answer(ends.sender), answer(ends.receiver)
         arrived = _received(folder)
         size = arrived.stat().st_size if arrived else 0
-        is_intact = arrived is not None and _digest(arrived) == source.digest
+        is_intact = arrived is not None and sha256(arrived) == source.digest
         seconds = (got["ended_ns"] - sent["began_ns"]) / 1e9
         if seconds > limit_s:
             raise OutOfTimeError
@@ -143,7 +143,7 @@ class Site(AbstractContextManager["Site"]):
             with path.open("wb") as file:
                 for begin in range(0, size, _CHUNK):
                     file.write(os.urandom(min(_CHUNK, size - begin)))
-            self._files[size] = _File(path, _digest(path))
+            self._files[size] = _File(path, sha256(path))
         return self._files[size]
 
     def _hosts_of(self, network: Network, seed: int | None) -> AbstractContextManager[Hosts]:
@@ -165,11 +165,6 @@ def _received(folder: Path) -> Path | None:
     """What the receiver has made of the file, under whichever name."""
     found = [path for path in folder.rglob("*") if path.is_file()]
     return max(found, key=lambda path: path.stat().st_size, default=None)
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _is_published(folder: Path, size: int) -> bool:
