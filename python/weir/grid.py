@@ -56,6 +56,17 @@ class Grid:
         )
 
 
+def number(value: float | None, digits: int = 3) -> str:
+    """A number of this many digits, or all before the point, without an exponent; – for None.
+
+    >>> [number(value) for value in (0.01234, 99.97, 999.7, 2345.6, None)]
+    ['0.0123', '100', '1000', '2346', '–']
+    """
+    if value is None:
+        return "–"
+    return f"{value:.{digits}g}" if abs(value) < 10 ** (digits - 1) else f"{value:.0f}"
+
+
 def cautioned(title: str, caution: str) -> str:
     """A title that says what to bear in mind with what stands below it."""
     return f"{title} [{caution}]" if caution else title

@@ -11,7 +11,7 @@ import typer
 
 from weir.cli import options, output
 from weir.errors import InputError
-from weir.grid import Grid
+from weir.grid import Grid, number
 from weir.options import MEASUREMENT, OUTPUT
 
 if TYPE_CHECKING:
@@ -139,9 +139,9 @@ def parameters(measured: Measurement) -> Grid:
         rows.append(["rate over time", measured.path.over_time, ""])
     if cross := measured.path.cross_mbps:
         mean = sum(cross) / len(cross)
-        rows.append(["other traffic", f"{mean:.3g} in the mean of {len(cross)} s", "Mbit/s"])
+        rows.append(["other traffic", f"{number(mean)} in the mean of {len(cross)} s", "Mbit/s"])
     if measured.path.loss_run:
-        rows.append(["random losses in a row", f"{measured.path.loss_run:.2g}", "packets"])
+        rows.append(["random losses in a row", number(measured.path.loss_run, 2), "packets"])
     note = "Rates and sizes count IP bytes. «At least»: the flow never filled it."
     title = f"Path of {measured.source}"
     return Grid(title, ["parameter", "estimate (95 % interval)", "unit"], rows, notes=1, note=note)
@@ -159,8 +159,8 @@ def comparison(check: Check) -> Grid:
         rows.append(
             [
                 f"{title}, {unit}",
-                f"{getattr(flow, name) * factor:.4g}",
-                "–" if mean is None else f"{mean * factor:.4g}",
+                number(getattr(flow, name) * factor, 4),
+                "–" if mean is None else number(mean * factor, 4),
                 "–" if error is None else f"{error:+.1%}",
             ]
         )

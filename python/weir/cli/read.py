@@ -11,7 +11,7 @@ import typer
 
 from weir.cli import options, output
 from weir.errors import InputError
-from weir.grid import Grid
+from weir.grid import Grid, number
 from weir.options import OUTPUT
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ def _grid(found: Captures, most: int) -> Grid:
             row["capture_point"],
             f"{row['duration_s']:.2f}",
             f"{row['delivered_bytes'] / 1e6:.2f}",
-            _number(row["goodput_mbps"]),
-            f"{_number(row['rtt_ms_min'])} / {_number(row['rtt_ms_p50'])}",
+            number(row["goodput_mbps"]),
+            f"{number(row['rtt_ms_min'])} / {number(row['rtt_ms_p50'])}",
             f"{row['retransmits']} {_kinds(row)}".strip(),
             row["controller"] or "–",
             ", ".join(f"{name} {share:.0%}" for name, share in limits(row).items()) or "no data",
@@ -161,7 +161,3 @@ def _kinds(row: dict[str, Any]) -> str:
     }
     texts = [f"{count} {name}" for name, count in kinds.items() if count]
     return f"({', '.join(texts)})" if texts else ""
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"

@@ -21,7 +21,7 @@ from rich.progress import (
 )
 
 from weir.cli import output
-from weir.grid import Grid
+from weir.grid import Grid, number
 from weir.plain import plain
 
 Row = Mapping[str, Any]
@@ -174,7 +174,7 @@ _VERDICTS = {
 
 def _goodput(row: Row) -> str:
     value = _goodput_mbps(row)
-    return "" if value is None else f"{value:.3g}" if value < 100 else f"{value:.0f}"
+    return "" if value is None else number(value)
 
 
 def _more(facts: Mapping[str, Any]) -> str:

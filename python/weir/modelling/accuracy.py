@@ -18,7 +18,7 @@ from pathlib import Path as File
 
 from weir.cli import output
 from weir.errors import RunError
-from weir.grid import Grid
+from weir.grid import Grid, number
 from weir.modelling import inputs
 from weir.modelling.discipline import DISCIPLINES
 from weir.modelling.path import Path
@@ -237,7 +237,7 @@ def shared(seeds: Sequence[int], world: str = SIM) -> Grid:
             rows.append(
                 [
                     known.name,
-                    f"{mbps:.3g} Mbit/s",
+                    f"{number(mbps)} Mbit/s",
                     f"{len(found)} of {len(paths)}",
                     f"{max(errors):.2%}",
                     f"{max(abs(one.value / mbps - 1) for one in others):.1%}" if others else "–",

@@ -10,9 +10,10 @@ import polars as pl
 
 from weir import _native
 from weir.disk import write_text
+from weir.grid import number
 from weir.modelling.measured import COMPARED, Measurement
 from weir.modelling.simulate import Check
-from weir.plots import Figure, theme
+from weir.plots import Figure, encode, theme
 from weir.plots.figure import below_each_other, inline, layered
 from weir.report.html import render
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable
@@ -66,8 +67,8 @@ def check_section(slices: pl.DataFrame, check: Check) -> ReportSection:
         rows.append(
             [
                 Cell(f"{title}, {unit}", "name"),
-                Cell(f"{getattr(flow, name) * factor:.4g}"),
-                Cell("–" if mean is None else f"{mean * factor:.4g}"),
+                Cell(number(getattr(flow, name) * factor, 4)),
+                Cell("–" if mean is None else number(mean * factor, 4)),
                 Cell("–" if error is None else f"{error:+.1%}"),
             ]
         )
@@ -117,17 +118,12 @@ def _coarse(samples: pl.DataFrame, slices: int) -> pl.DataFrame:
 
 
 def _panel(frame: pl.DataFrame, title: str, unit: str, *, is_last: bool) -> alt.LayerChart:
-    axis = (
-        alt.Axis(grid=False, title="time, s", tickCount=12)
-        if is_last
-        else alt.Axis(grid=False, title=None, labels=False, ticks=False)
-    )
     scale = alt.Scale(domain=["measured", "model"], range=[theme.COLD, theme.WARM])
     line = (
         alt.Chart(inline(frame))
         .mark_line(strokeWidth=1.2, opacity=0.8, clip=True)
         .encode(
-            x=alt.X("t_s:Q", axis=axis, scale=alt.Scale(nice=False)),
+            x=encode.time(None, is_last=is_last),
             y=alt.Y("value:Q", title=unit, axis=alt.Axis(tickCount=5)),
             color=alt.Color("what:N", scale=scale, legend=alt.Legend(title=None, orient="right")),
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 from weir.modelling.measured import Measurement
@@ -45,7 +46,7 @@ def _home(key: str) -> str:
 
 def _toml(value: str) -> str:
     is_plain = value.isdigit() or value.startswith(("{", "["))
-    return value if is_plain else f'"{value}"'
+    return value if is_plain else json.dumps(value, ensure_ascii=False)
 
 
 _HEADINGS = {

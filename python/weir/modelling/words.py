@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from weir.grid import number
 from weir.modelling.advice import Prediction
 from weir.modelling.choices import KERNEL, LIMITED_BY_WINDOW
 from weir.modelling.measured import Flow, Measurement
@@ -47,7 +48,8 @@ def sentence(measured: Measurement, flow: Flow, found: Sequence[Prediction]) -> 
             f"{nothing} gets more than {spoken(now.option.name)} here; because "
             f"{_obstacle(flow, measured.path)}."
         )
-    gain = f"{chosen.gain.value:.2g} × ({chosen.gain.low:.2g} to {high:.2g}) the goodput"
+    mean, least, most = (number(x, 2) for x in (chosen.gain.value, chosen.gain.low, high))
+    gain = f"{mean} × ({least} to {most}) the goodput"
     what = f"{spoken(chosen.option.name)} instead of {spoken(now.option.name)}: {gain}"
     reason = _reason(flow, measured.path) if is_faster else _delay_reason(measured.path)
     return f"{what}, {delay:+.0f} ms at the 95th percentile of the RTT; because {reason}."
@@ -73,15 +75,15 @@ def _reason(flow: Flow, path: Path) -> str:
     if flow.limit in LIMITED_BY_WINDOW:
         return _obstacle(flow, path)
     if path.policer_mbps:
-        return f"a policer drops what exceeds {path.policer_mbps.value:.3g} Mbit/s"
+        return f"a policer drops what exceeds {number(path.policer_mbps.value)} Mbit/s"
     if path.discipline:
         return f"the queue drops packets early, like {path.discipline}"
     if path.loss.low > 0:
-        return f"{path.loss.value * 100:.2g} % of packets are lost at random"
+        return f"{number(path.loss.value * 100, 2)} % of packets are lost at random"
     if path.reorder:
-        return f"{path.reorder.value * 100:.2g} % of packets arrive after later ones"
-    packets = path.queue_bytes.value / path.packet_bytes
-    return f"the queue holds {packets:.0f} packets, {_in_bdp(path):.2g} times what the path does"
+        return f"{number(path.reorder.value * 100, 2)} % of packets arrive after later ones"
+    packets, times = path.queue_bytes.value / path.packet_bytes, number(_in_bdp(path), 2)
+    return f"the queue holds {packets:.0f} packets, {times} times what the path does"
 
 
 def _delay_reason(path: Path) -> str:
@@ -96,11 +98,13 @@ def _obstacle(flow: Flow, path: Path) -> str:
         "application": "the application sends no faster",
         "receiver-window": "the receiver's window limits it",
         "send-buffer": "the send buffer limits it",
-        "path-capacity": f"the path carries {path.rate_mbps.value:.3g} Mbit/s and is full",
+        "path-capacity": f"the path carries {number(path.rate_mbps.value)} Mbit/s and is full",
         "policer": "a policer drops what exceeds its rate",
         "slow-start": "the transfer ends before the window is large",
     }
-    return reasons.get(flow.limit, f"it already uses the path well ({_in_bdp(path):.2g} BDP queue)")
+    return reasons.get(
+        flow.limit, f"it already uses the path well ({number(_in_bdp(path), 2)} BDP queue)"
+    )
 
 
 def _in_bdp(path: Path) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from weir import metrics
-from weir.grid import Grid, cautioned
+from weir.grid import Grid, cautioned, number
 from weir.pathtest.responsiveness import in_words
 from weir.report.summary import listed
 from weir.results import Results
@@ -33,7 +33,7 @@ def verdict(results: Results, host: str) -> str:
     best = [best for way in ("up", "down", "both") if (best := _best(results, way)) is not None]
     if not best:
         return f"{host}: no run succeeded."
-    rates = listed([f"{_short(_mean(results, c, 'goodput_mbps'))} Mbit/s {_way(c)}" for c in best])
+    rates = listed([f"{number(_mean(results, c, 'goodput_mbps'))} Mbit/s {_way(c)}" for c in best])
     worst = max(best, key=lambda case: _mean(results, case, "loaded_rtt_ms_p50") or 0.0)
     idle, loaded = (
         _mean(results, worst, name) for name in ("idle_rtt_ms_p50", "loaded_rtt_ms_p50")
@@ -41,7 +41,7 @@ def verdict(results: Results, host: str) -> str:
     text = f"{host}: {rates}"
     if idle is not None and loaded is not None:
         text += (
-            f"; the RTT is {_short(idle)} ms idle and {_short(loaded)} ms under load {_way(worst)}"
+            f"; the RTT is {number(idle)} ms idle and {number(loaded)} ms under load {_way(worst)}"
         )
     rpm = min(
         (value for c in best if (value := _mean(results, c, "responsiveness_rpm"))), default=None
@@ -49,7 +49,7 @@ def verdict(results: Results, host: str) -> str:
     if rpm is not None:
         text += f"; responsiveness {rpm:.0f} RPM ({in_words(rpm)})"
     policed = [
-        f"{_short(value)} Mbit/s {_way(case)}"
+        f"{number(value)} Mbit/s {_way(case)}"
         for case in results.cases
         if (value := _mean(results, case, "policer_mbps")) is not None
     ]
@@ -93,7 +93,7 @@ def _queues(results: Results) -> str:
     for way, name in (("up", "queue_up_ms_p50"), ("down", "queue_down_ms_p50")):
         medians = [v for c in results.cases if (v := _mean(results, c, name)) is not None]
         if medians:
-            texts.append(f"{_short(max(medians))} ms {way}")
+            texts.append(f"{number(max(medians))} ms {way}")
     return f" Largest median queueing delay: {', '.join(texts)}." if texts else ""
 
 
@@ -145,7 +145,3 @@ def _mean(results: Results, case: Mapping[str, Any], name: str) -> float | None:
 def _way(case: Mapping[str, Any]) -> str:
     words = {"up": "up", "down": "down", "both": "both ways at once"}
     return f"{words[case['point']['direction']]} ({case['series']})"
-
-
-def _short(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}" if value < 1000 else f"{value:.0f}"

@@ -11,6 +11,7 @@ import polars as pl
 
 from weir import _native
 from weir.disk import write_text
+from weir.grid import number
 from weir.reading import Captures, controller, limits, name_of
 from weir.reading.figures import connection_figure
 from weir.report.html import render
@@ -116,12 +117,12 @@ def _facts(row: dict[str, Any]) -> Iterator[str]:
     yield f"{name_of(row)}. Shares of the sender's time: {shares or 'no data'}."
     yield controller(row)
     if row["capacity_mbps"] is not None:
-        yield f"With a queue, the path carries {row['capacity_mbps']:.3g} Mbit/s of data."
+        yield f"With a queue, the path carries {number(row['capacity_mbps'])} Mbit/s of data."
     if row["reordered"]:
         yield f"{row['reordered']} segments were overtaken on the way."
     if row["policer_mbps"] is not None:
         yield (
-            f"A policer passes {row['policer_mbps']:.3g} Mbit/s of data after a burst of "
+            f"A policer passes {number(row['policer_mbps'])} Mbit/s of data after a burst of "
             f"{row['policer_burst_bytes'] / 1e3:.0f} kB."
         )
     if row["merged_packets"]:
@@ -140,4 +141,4 @@ def _anchor(row: dict[str, Any]) -> str:
 
 
 def _cell(value: float | None) -> Cell:
-    return Cell("–" if value is None else f"{value:.3g}")
+    return Cell(number(value))

@@ -19,7 +19,7 @@ from weir.results import Results
 from weir.validate import FILE, SERIES, spread
 from weir.validate.judge import SAMPLED, Row
 from weir.validate.reduce import series
-from weir.validate.summary import KINDS, TITLE, TITLES, UNITS, findings, table, value_text
+from weir.validate.summary import KINDS, TITLE, TITLES, UNITS, findings, table, with_interval
 
 _MOST_FIGURES = 60
 """With more cases in both worlds, only those get a picture that do not hold."""
@@ -124,7 +124,7 @@ def _table(title: str, rows: Sequence[Row]) -> ReportTable:
             Cell(row["case"], "name"),
             Cell("" if row["flow"] is None else str(row["flow"])),
             Cell(TITLES.get(row["metric"], ""), "text"),
-            *(Cell(_with_interval(row, value)) for value in ("ours", "reference", "ratio")),
+            *(Cell(with_interval(row, value)) for value in ("ours", "reference", "ratio")),
             Cell(row["verdict"] or "", "text", tone="strong" if row["holds"] is False else ""),
             Cell(row["tolerance"] or "reported only", "text"),
             Cell(row["note"], "text"),
@@ -132,13 +132,6 @@ def _table(title: str, rows: Sequence[Row]) -> ReportTable:
         for row in rows
     ]
     return ReportTable(title, headers, lines)
-
-
-def _with_interval(row: Row, value: str) -> str:
-    text, interval = value_text(row[value]), row[f"{value}_interval"]
-    if not interval:
-        return text
-    return f"{text} ± {value_text((interval['hi'] - interval['lo']) / 2)}"
 
 
 def _flow_names(flows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

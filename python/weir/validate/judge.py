@@ -303,9 +303,9 @@ def _compared(
         "ratio": rounded(ratio.mean),
         **_verdict(verdict),
         "tolerance": str(tolerance) if tolerance else None,
-        "ours_interval": _interval(own),
-        "reference_interval": _interval(recorded),
-        "ratio_interval": _interval(ratio),
+        "ours_interval": interval(own),
+        "reference_interval": interval(recorded),
+        "ratio_interval": interval(ratio),
         "note": "; ".join(filter(None, [note, *counts])),
     }
 
@@ -315,7 +315,8 @@ def known(values: Sequence[float | None]) -> list[float]:
     return [value for value in values if value is not None]
 
 
-def _interval(estimate: Estimate) -> dict[str, float | int | None] | None:
+def interval(estimate: Estimate) -> dict[str, float | int | None] | None:
+    """An estimate as JSON; None if a single value has no interval."""
     return estimate.as_json() if estimate.n > 1 and estimate.lo is not None else None
 
 

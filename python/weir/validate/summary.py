@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from weir.grid import number
 from weir.validate.judge import FIRST_ACKS, PACKETS, SKIPPED, Kind, Row, score
 from weir.validate.truth import OVERLAP, REQUEST
 
@@ -49,9 +50,9 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
     for kind in KINDS:
         if kind in totals:
             total = totals[kind]
-            yield f"{KINDS[kind]}: {_held(total)}{_rule(rows, kind)}."
+            yield f"{KINDS[kind]}: {held(total)}{_rule(rows, kind)}."
     if "all" in totals:
-        yield f"In all {_held(totals['all'], 'judged rows')}."
+        yield f"In all {held(totals['all'], 'judged rows')}."
     unsure = {
         row["case"]: row["note"].partition(";")[0]
         for row in reversed(rows)
@@ -68,7 +69,8 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
         yield f"Skipped: {reasons_by_case}."
 
 
-def _held(total: Mapping[str, int], what: str = "rows") -> str:
+def held(total: Mapping[str, int], what: str = "rows") -> str:
+    """How many of the judged rows hold, and how many show nothing."""
     inconclusive = f", {total['inconclusive']} inconclusive" if total["inconclusive"] else ""
     return f"{total['held']} of {total['judged']} {what} hold{inconclusive}"
 
@@ -88,7 +90,7 @@ def _text(row: Row | None) -> str:
     if row is None:
         return ""
     has_ratio = row["ratio"] is not None and row["metric"] != PACKETS
-    parts = [value_text(row["ours"]), _ratio(row) if has_ratio else "", mark(row)]
+    parts = [number(row["ours"]), _ratio(row) if has_ratio else "", mark(row)]
     return " ".join(filter(None, parts))
 
 
@@ -106,13 +108,14 @@ def _rule(rows: Sequence[Row], kind: Kind) -> str:
     return f" ({', '.join(rules)})" if rules else ""
 
 
+def with_interval(row: Row, value: str, digits: int = 3) -> str:
+    """A value with half of its interval."""
+    text, interval = number(row[value], digits), row[f"{value}_interval"]
+    if not interval:
+        return text
+    return f"{text} ± {number((interval['hi'] - interval['lo']) / 2)}"
+
+
 def mark(row: Row) -> str:
     """The verdict on a row in one letter; nothing where it is only reported."""
     return {"holds": "✓", "differs": "✗", "inconclusive": "?", None: ""}[row["verdict"]]
-
-
-def value_text(value: float | None) -> str:
-    """A value at three significant digits, whole numbers with all of theirs."""
-    if value is None:
-        return "–"
-    return f"{value:.3g}" if abs(value) < 1_000 else f"{value:.0f}"

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 import polars as pl
 
 from weir.results import Results
-from weir.stats import Estimate, mean_interval, mean_ratio, rounded
-from weir.validate.judge import Pair, Row, Tolerance, Verdict, known, skipped
+from weir.stats import mean_interval, mean_ratio, rounded
+from weir.validate.judge import Pair, Row, Tolerance, Verdict, interval, known, skipped
 from weir.validate.radio.scenes import EXACT, GROUPS, Scene
 
 GOODPUT = "goodput_kbps"
@@ -136,16 +136,12 @@ def _row(
         "verdict": verdict,
         "holds": {"holds": True, "differs": False}.get(verdict or ""),
         "tolerance": _tolerance_text(tolerance) if verdict else None,
-        "ours_interval": _interval(own),
+        "ours_interval": interval(own),
         "reference_interval": None,
-        "ratio_interval": _interval(ratio),
+        "ratio_interval": interval(ratio),
         "note": "; ".join(filter(None, [seeds, note])),
     }
 
 
 def _tolerance_text(tolerance: Tolerance | None) -> str:
     return "exact" if tolerance == EXACT else str(tolerance)
-
-
-def _interval(estimate: Estimate) -> dict[str, float | int | None] | None:
-    return estimate.as_json() if estimate.n > 1 and estimate.lo is not None else None

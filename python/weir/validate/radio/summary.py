@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from weir.grid import number
 from weir.validate.judge import SKIPPED, Row
 from weir.validate.radio.rows import GOODPUT, SHARE, score
 from weir.validate.radio.scenes import GROUPS, Group
-from weir.validate.summary import mark, value_text
+from weir.validate.summary import held, mark, with_interval
 
 TITLE = "Ours compared with arithmetic, theory and papers: ✓ holds, ✗ differs, ? inconclusive"
 """What stands above the table of all rows."""
@@ -71,17 +72,12 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
         if group in totals:
             own = [row for row in rows if row["kind"] == group and row["verdict"]]
             tolerances = ", ".join(dict.fromkeys(row["tolerance"] for row in own))
-            yield f"{HEADINGS[group]}: {_held(totals[group])} ({tolerances}){_farthest(own)}."
+            yield f"{HEADINGS[group]}: {held(totals[group])} ({tolerances}){_farthest(own)}."
     if "all" in totals:
-        yield f"In all {_held(totals['all'], 'judged rows')}."
+        yield f"In all {held(totals['all'], 'judged rows')}."
     failed = [row["case"] for row in rows if row["note"].startswith(SKIPPED)]
     if failed:
         yield f"Skipped because the simulation failed: {', '.join(failed)}."
-
-
-def _held(total: dict[str, int], what: str = "rows") -> str:
-    inconclusive = f", {total['inconclusive']} inconclusive" if total["inconclusive"] else ""
-    return f"{total['held']} of {total['judged']} {what} hold{inconclusive}"
 
 
 def _farthest(rows: Sequence[Row]) -> str:
@@ -98,8 +94,8 @@ def table(rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
         (
             row["case"],
             METRICS.get(row["metric"], ""),
-            with_interval(row, "ours"),
-            _text(row["reference"]),
+            with_interval(row, "ours", 4),
+            number(row["reference"], 4),
             "–" if row["ratio"] is None else f"{row['ratio']:.3f}",
             mark(row),
             row["tolerance"] or "",
@@ -107,17 +103,3 @@ def table(rows: Sequence[Row]) -> tuple[Sequence[str], list[Sequence[str]]]:
         for row in rows
     ]
     return ("case", "metric", "ours", "reference", "ratio", "", "tolerance"), lines
-
-
-def with_interval(row: Row, value: str) -> str:
-    """A value with half of its interval."""
-    text, interval = _text(row[value]), row[f"{value}_interval"]
-    if not interval:
-        return text
-    return f"{text} ± {value_text((interval['hi'] - interval['lo']) / 2)}"
-
-
-def _text(value: float | None) -> str:
-    if value is None or value >= 1_000:
-        return value_text(value)
-    return f"{value:.4g}"
