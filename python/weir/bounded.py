@@ -1,4 +1,4 @@
-"""Files that the user or others name: regular and bounded, or refused in one line."""
+"""Files that the user or others name: bounded, or refused in one line."""
 
 from __future__ import annotations
 
@@ -32,6 +32,33 @@ def read_bytes(path: Path) -> bytes:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
     return _bounded(path, content)
+
+
+def read_text(path: Path) -> str:
+    """The text of a file that the user has named; it may be a pipe, as `<(COMMAND)` of a shell.
+
+    Raises:
+        InputError: it is too large, no text in UTF-8, or cannot be read.
+    """
+    try:
+        return text_of(path)
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def text_of(path: Path) -> str:
+    """As `read_text`, with the system's own errors.
+
+    Raises:
+        InputError: it is too large, or no text in UTF-8.
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        content = file.read(MAX_BYTES + 1)
+    try:
+        return _bounded(path, content).decode()
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a text file in UTF-8") from None
 
 
 def read_json(path: Path) -> Any:

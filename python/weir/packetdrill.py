@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from weir import bounded
 from weir._native import PacketScript
 from weir.errors import InputError
 
@@ -152,11 +153,7 @@ def judge(file: ScriptFile, world: str, departure: Departure | None) -> ScriptRe
 
 def _read(path: Path) -> ScriptFile:
     try:
-        return ScriptFile(path, PacketScript.parse(path.read_text(encoding="utf-8")))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not text in UTF-8") from None
+        return ScriptFile(path, PacketScript.parse(bounded.read_text(path)))
     except ValueError as error:
         line, _, message = str(error).removeprefix("line ").partition(": ")
         raise InputError(f"{path}:{line}: {message}") from None

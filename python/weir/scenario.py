@@ -221,14 +221,12 @@ def read(path: str | Path, overrides: Overrides = ()) -> Source:
     named = LIBRARY / f"{path}.toml"
     file = named if named.is_file() and not Path(path).exists() else Path(path)
     try:
-        return Source(_bounded_text(file), str(path), overrides, str(file))
+        return Source(bounded.text_of(file), str(path), overrides, str(file))
     except FileNotFoundError:
         known = unknown("scenario", str(path), library())
         raise InputError(f"{path}: no such file, and {known}") from None
     except IsADirectoryError:
         raise InputError(f"{path}: this is a directory, not a scenario file") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text file in UTF-8") from None
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
 
@@ -241,14 +239,6 @@ def _check_contenders(scenario: Effective, named: Sequence[str], *, virtual: boo
     for contender in catalogue.check(flows, virtual=virtual):
         if contender.stack not in named and contender.file is not None:
             trust.refuse_untrusted(contender.file, contender.definition.text)
-
-
-def _bounded_text(file: Path) -> str:
-    with file.open("rb") as opened:
-        content = opened.read(bounded.MAX_BYTES + 1)
-    if len(content) > bounded.MAX_BYTES:
-        raise InputError(f"{file}: longer than {bounded.MAX_BYTES} bytes, the most of a scenario")
-    return content.decode()
 
 
 def library() -> list[str]:

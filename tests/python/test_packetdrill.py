@@ -76,7 +76,7 @@ def test_a_known_failure_that_passes_is_a_failure(invoke: Invoke, tmp_path: Path
     [
         ("0 sendfile(3, 4) = 0", ":1: sendfile: this call is not supported"),
         ("\n0 > X 1:1(0)", ":2: flags = 'X', allowed are"),
-        (b"\xff", ": not text in UTF-8"),
+        (b"\xff", ": not a text file in UTF-8"),
     ],
 )
 def test_what_is_no_script_is_refused(

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from weir import bounded
 from weir.errors import InputError
 from weir.ready import Ready
 
@@ -334,9 +335,4 @@ def read(path: Path) -> Definition:
     Raises:
         InputError: it cannot be read, or is not valid.
     """
-    try:
-        return load(path.read_text(encoding="utf-8"), str(path))
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text file in UTF-8") from None
+    return load(bounded.read_text(path), str(path))

@@ -94,15 +94,9 @@ def read(path: Path) -> Hosts:
         InputError: it cannot be read, or something in it is not allowed.
     """
     try:
-        with path.open("rb") as opened:
-            content = opened.read(bounded.MAX_BYTES + 1)
-        if len(content) > bounded.MAX_BYTES:
-            raise InputError(f"{path}: longer than {bounded.MAX_BYTES} bytes")
-        fields = tomllib.loads(content.decode())
+        fields = tomllib.loads(bounded.text_of(path))
     except OSError as error:
         raise InputError(f"--hosts {path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not a text file in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path}: {error}") from None
     _only(path, "", fields, ("hosts", "flows"))
