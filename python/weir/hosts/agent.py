@@ -20,7 +20,7 @@ from weir import _native
 from weir.errors import InputError
 from weir.pathtest import tcp_info
 
-PROTOCOL = 2
+PROTOCOL = 3
 """Rises when the two ends of different versions no longer understand each other."""
 SILENCE_S = 1.5
 """A run stops after this time without a request: with all delays within 2 s."""
@@ -65,15 +65,13 @@ class Agent:
     def _answer(self, request: Mapping[str, Any], received: int) -> dict[str, Any]:
         match request["do"]:
             case "hello":
-                return {
-                    "protocol": PROTOCOL,
-                    "version": _native.version(),
-                    "controls": tcp_info.controls(),
-                }
+                return {"protocol": PROTOCOL, "version": _native.version()}
             case "clock":
                 ended = self._run is not None and not self._run.is_running
                 return {"received": received, "answered": time.monotonic_ns(), "ended": ended}
             case "prepare":
+                if self._run is not None:
+                    self._run.stop()
                 self._run = _Run(request)
                 return self._run.opened()
             case "start":

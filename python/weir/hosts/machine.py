@@ -92,8 +92,8 @@ class Machine:
         for thread in self._threads:
             thread.start()
 
-    def hello(self) -> list[str]:
-        """The congestion controls that the host has.
+    def hello(self) -> None:
+        """Checks that Weir of this version answers there.
 
         Raises:
             HostError: no Weir of this version answers there.
@@ -104,7 +104,6 @@ class Machine:
             raise self._error(
                 f"it has Weir {version}, which has another protocol; install this one"
             )
-        return [str(name) for name in self.field(answer, "controls", list)]
 
     def field(self, answer: dict[str, Any], key: str, kind: type[T]) -> T:
         """A value of an answer.

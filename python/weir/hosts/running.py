@@ -229,13 +229,13 @@ def _digest(records: Sequence[tuple[str, int, str]]) -> str:
 
 
 def _clocks(
-    before: dict[str, Exchange], after: dict[str, Exchange], machines: Any
+    before: dict[str, Exchange], after: dict[str, Exchange], machines: Sequence[Machine]
 ) -> dict[str, pl.Expr]:
     """How well the clocks of the hosts are known: the worst of them."""
     errors, drifts = [], []
     for machine in machines:
         first, last = before[machine.host.name], after[machine.host.name]
-        errors.append(best([first, last, *machine.exchanges]).rtt_ns / 2e6)
+        errors.append(best(machine.exchanges).rtt_ns / 2e6)
         drifts.append(1e6 * (last.offset_ns - first.offset_ns) / max(1, last.sent - first.sent))
         machine.exchanges.clear()
     worst = {"clock_error_ms": max(errors), "clock_drift_ppm": max(drifts, key=abs)}
