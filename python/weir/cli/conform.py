@@ -17,7 +17,6 @@ from weir.conform.outcome import Row, is_good
 from weir.conform.plans import Planned, Request, planned
 from weir.conform.run import judged
 from weir.disk import write_text
-from weir.errors import InputError
 from weir.grid import Grid, cautioned
 from weir.options import MEASUREMENT, OUTPUT
 from weir.scenario import SIM
@@ -131,7 +130,7 @@ def conform(
     plans.choose_kernel(kernel, virtual=virtual, dask=dask)
     before = None if baseline_directory is None else baseline.load(baseline_directory)
     for file in (junit_file, markdown_file):
-        _refuse_folder(file)
+        options.check_output(file)
     where = plans.world_of(world, virtual=virtual)
     found = planned(Request(suites or (), stack or (), case or (), where, repeat, seed))
     if dry_run:
@@ -171,13 +170,6 @@ def _list(found: Planned, *, as_json: bool) -> None:
 
 def _fails(rows: Sequence[Row]) -> bool:
     return not all(map(is_good, rows))
-
-
-def _refuse_folder(file: Path | None) -> None:
-    """Refuses a path before the runs that cannot be a file after them."""
-    if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
-        what = "is a directory" if file.is_dir() else "its directory does not exist"
-        raise InputError(f"{file}: {what}; give the path of a file to write")
 
 
 def _show(rows: Sequence[Row], changes: Sequence[str], caution: str) -> None:

@@ -152,6 +152,7 @@ def link(
     with options.as_typed():
         described.lowered()
         far = link_commands.FarEnd.of(server, ready)
+    options.check_output(report)
     guest = link_commands.Guest(far, out, time_limit, wall_limit, memory, kernel, date, virtual_tsc)
     guest.check(command, virtual=virtual)
     packets = None if pcap is None else _file_in(pcap)
@@ -161,9 +162,9 @@ def link(
     else:
         link_ = Link.described(described, seed=seed, pcap=packets, apart=far is not None)
         found, code, server_ended = _run_live(link_, command, far, quiet=quiet)
+    _conclude(found, packets, quiet=quiet)
     if report is not None:
         _write(report, found, code, server_ended)
-    _conclude(found, packets, quiet=quiet)
     raise typer.Exit(code if code >= 0 else 128 - code)
 
 
@@ -305,7 +306,9 @@ def _write(file: Path, found: PathReport, code: int, server: Ended | None) -> No
     if server is not None:
         stdout, stderr = (text.decode(errors="replace") for text in (server.stdout, server.stderr))
         document["server"] = {"exit_code": server.code, "stdout": stdout, "stderr": stderr}
-    file.write_text(json.dumps(document, ensure_ascii=False) + "\n", encoding="utf-8")
+    from weir.disk import write_text  # slow to import
+
+    write_text(file, json.dumps(document, ensure_ascii=False))
 
 
 def _file_in(folder: Path) -> Path:

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,6 +26,17 @@ Quiet = Annotated[
         "--quiet", "-q", help="No progress bar and no messages on stderr.", rich_help_panel=OUTPUT
     ),
 ]
+
+
+def check_output(file: Path | None) -> None:
+    """Refuses, before anything runs, a path that could not be a file afterwards.
+
+    Raises:
+        InputError: it is a directory, or is in none.
+    """
+    if file is not None and (file.is_dir() or not file.absolute().parent.is_dir()):
+        what = "is a directory" if file.is_dir() else "its directory does not exist"
+        raise InputError(f"{file}: {what}; give the path of a file to write")
 
 
 @contextmanager
