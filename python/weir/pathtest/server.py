@@ -8,6 +8,7 @@ connection gave out, and comes from the host of that connection. An answer is as
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 import sys
 import threading
@@ -89,8 +90,17 @@ class Server:
             if is_full:
                 connection.close()
             else:
-                work = threading.Thread(target=self._greet, args=(connection, source), daemon=True)
-                work.start()
+                self._begin(connection, source)
+
+    def _begin(self, connection: socket.socket, source: wire.Address) -> None:
+        """Starts the thread of a connection."""
+        work = threading.Thread(target=self._greet, args=(connection, source), daemon=True)
+        try:
+            work.start()
+        except RuntimeError:  # the system has no more threads
+            with self._lock:
+                self._pending -= 1
+            connection.close()
 
     def _greet(self, connection: socket.socket, source: wire.Address) -> None:
         """Finds out what a connection is for."""
@@ -173,12 +183,15 @@ class Server:
 
 def _first_line(connection: socket.socket) -> bytes:
     """Reads the first line and nothing after it."""
-    connection.settimeout(channel.HANDSHAKE_S)
     deadline = time.monotonic() + channel.HANDSHAKE_S
     line = b""
     while not line.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        if left <= 0 or len(line) >= wire.LINE_BYTES:
+            raise ChannelError("no first line")
+        connection.settimeout(left)
         new = connection.recv(1)
-        if not new or len(line) >= wire.LINE_BYTES or time.monotonic() > deadline:
+        if not new:
             raise ChannelError("no first line")
         line += new
     return line
@@ -228,6 +241,6 @@ def split(address: str, option: str) -> tuple[str, int]:
         raise InputError(
             f"{option} {address}: write an IPv6 address in brackets: [::1]:{wire.PORT}"
         )
-    if not port.isdigit() or int(port) > 65_535:
+    if not re.fullmatch("[0-9]{1,5}", port) or int(port) > 65_535:
         raise InputError(f"{option} {address}: a port is a number from 0 to 65535")
     return host.strip("[]"), int(port)

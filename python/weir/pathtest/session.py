@@ -101,7 +101,7 @@ class Request:
         ):
             if not 0 <= value <= most:
                 raise ChannelError(f"{value:g} {name}: the server allows at most {most:g}")
-        most_bps = limits.rate_bps or float("inf")
+        most_bps = float("inf") if limits.rate_bps is None else limits.rate_bps
         if read.udp_bps is not None and not 1000 <= read.udp_bps <= most_bps:
             raise ChannelError(
                 f"a rate of {read.udp_bps:g} bit/s: the server allows at most {most_bps:g}"
