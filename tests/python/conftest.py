@@ -3,8 +3,10 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,9 +70,35 @@ def started(*args: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+PATIENCE_S = 60.0
+"""How long a test waits for another process or thread."""
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Waits for what another process or thread does; fails the test if it does not."""
+    late = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < late, f"it did not happen in {PATIENCE_S:g} s"
+        time.sleep(0.01)
+
+
+def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
+    """A port of 127.0.0.1 that no socket of this kind has."""
+    with socket.socket(socket.AF_INET, kind) as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
 REAL_TIME = {
     *("test_bench", "test_bench_udp", "test_book_worlds", "test_capture", "test_cluster"),
-    *("test_export", "test_flood", "test_hosts", "test_hostile", "test_kernel_cc"),
+    *(
+        "test_export",
+        "test_flood",
+        "test_hosts",
+        "test_hosts_agent",
+        "test_hostile",
+        "test_kernel_cc",
+    ),
     *("test_kernel_guest", "test_kernel_netem", "test_kernel_world", "test_kills"),
     *("test_link", "test_markup"),
     *("test_netns", "test_network_api", "test_pathtest"),

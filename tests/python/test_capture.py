@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import requires
 from conftest import Invoke, started
 
 import weir
 from weir import capture
-from weir.kernel import cache
 from weir.scenario import Source
 from weir.sweep import plan
 
@@ -38,20 +36,6 @@ BEFORE, AFTER = 0, 1
 FORWARD = "tcp.dstport == 6000"
 
 
-def _missing() -> str:
-    if sys.platform != "linux":
-        return "the kernel's TCP is Linux's"
-    if os.geteuid() != 0:
-        return "namespaces need root"
-    for program in ("tshark", "ping"):
-        if shutil.which(program) is None:
-            return f"there is no {program}"
-    return "" if Path("/dev/net/tun").exists() else "there is no /dev/net/tun"
-
-
-needs_tshark = pytest.mark.skipif(bool(_missing()), reason=_missing() or "nothing is missing")
-
-
 def tshark(path: Path, *words: str) -> list[str]:
     """What tshark prints. Port 6000 is no X11 here."""
     command = ["tshark", "--disable-protocol", "x11", "-r", str(path), *words]
@@ -63,7 +47,8 @@ def count(path: Path, condition: str) -> int:
     return len(tshark(path, "-Y", condition))
 
 
-@needs_tshark
+@requires.namespaces
+@requires.programs("tshark", "ping")
 @pytest.mark.parametrize("rate", ["20mbit", "800mbit"])
 def test_the_capture_has_what_the_tables_say(tmp_path: Path, rate: str) -> None:
     """Packet by packet, and above 500 Mbit/s each packet of a superpacket."""
@@ -102,8 +87,9 @@ def test_the_capture_has_what_the_tables_say(tmp_path: Path, rate: str) -> None:
     assert count(near, f"{FORWARD} && ({repeated})") == flow["retransmits"] > 0
 
 
-@needs_tshark
-@pytest.mark.skipif(cache.default() is None, reason="no guest kernel: `weir kernel build` makes it")
+@requires.namespaces
+@requires.programs("tshark", "ping")
+@requires.guest
 @pytest.mark.timeout(300)
 def test_in_a_guest_the_capture_is_the_same_for_the_same_seed(tmp_path: Path) -> None:
     files = []
@@ -162,7 +148,8 @@ def test_every_run_has_a_file_of_its_own(tmp_path: Path) -> None:
     assert "rack-reno-measure.repeat=2-topology.rtt=1ms-0.pcapng" in names
 
 
-@needs_tshark
+@requires.namespaces
+@requires.programs("tshark", "ping")
 def test_a_command_behind_a_link_is_recorded(tmp_path: Path) -> None:
     """Both ends of the link, under the name of the process, when the link is over."""
     asked = ("--rate", "20mbit", "--rtt", "20ms", "--loss", "10%", "--pcap", str(tmp_path / "p"))
@@ -177,14 +164,10 @@ def test_a_command_behind_a_link_is_recorded(tmp_path: Path) -> None:
     assert sent[0] == 50 > sent[1] > 25
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or os.geteuid() != 0 or shutil.which("unshare") is None,
-    reason="a file system of its own needs root and unshare",
-)
+@requires.namespaces
+@requires.programs("ping", "unshare")
 @pytest.mark.parametrize("verb", ["run", "link"])
 def test_a_full_disk_fails_and_leaves_no_half_of_a_capture(tmp_path: Path, verb: str) -> None:
-    if _missing():
-        pytest.skip(_missing())
     (tmp_path / "transfer.toml").write_text(TRANSFER)
     weir_ = shlex.join([sys.executable, "-m", "weir.cli"])
     # What a shell has started ends as well: it would hold stdout for ten minutes.
@@ -198,7 +181,7 @@ def test_a_full_disk_fails_and_leaves_no_half_of_a_capture(tmp_path: Path, verb:
         "echo code $?; ls -A full; umount full"
     )
     done = subprocess.run(
-        [shutil.which("unshare") or "unshare", "--mount", "sh", "-c", script],
+        ["unshare", "--mount", "sh", "-c", script],  # noqa: S607
         cwd=tmp_path,
         capture_output=True,
         text=True,

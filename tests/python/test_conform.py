@@ -14,6 +14,7 @@ from xml.etree import ElementTree as Xml
 import numpy as np
 import polars as pl
 import pytest
+import requires
 import yaml  # type: ignore[import-untyped]
 from conftest import Invoke
 from test_schemas import check as fits_schema
@@ -307,8 +308,7 @@ def test_the_default_stacks_fit_the_scenarios(name: str) -> None:
     try:
         found = planned(Request((name,), cases=plain))
     except InputError as error:
-        if "`make foreign` adds it" in str(error):
-            pytest.skip("this build has no stacks of other projects; `make foreign` adds them")
+        requires.foreign_stacks(error)
         raise
     assert found.plan is not None or all(case.script for case in suite.cases)
     for subject in found.subjects:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+import requires
 from conftest import Invoke
 
 import weir
 from weir.contenders import catalogue, definition, qlog
 from weir.errors import InputError, WeirError
-from weir.kernel import cache
 
 NAMES = catalogue.names()
 PATH: Any = {"rate": "10mbit", "rtt": "40ms", "queue": "1bdp", "show_progress": False}
-
-needs_kernel = pytest.mark.skipif(
-    cache.default() is None, reason="no guest kernel: `weir kernel build` makes it"
-)
 
 MINE = """
 name = "mine"
@@ -206,7 +201,7 @@ def test_a_qlog_fills_the_samples(tmp_path: Path) -> None:
     assert qlog.metrics(log, "s")["srtt_ms"].to_list() == [None, 40500.0, 40500.0]
 
 
-@needs_kernel
+@requires.guest
 @pytest.mark.parametrize("name", NAMES)
 def test_a_shipped_contender_transfers_a_file(name: str, tmp_path: Path) -> None:
     """300 kB over 10 Mbit/s and 40 ms take 0.24 s and some round trips."""
@@ -228,7 +223,7 @@ def test_a_shipped_contender_transfers_a_file(name: str, tmp_path: Path) -> None
     assert results.manifest["contenders"][stack]["definition"]
 
 
-@needs_kernel
+@requires.guest
 def test_quinns_window_does_not_fall_without_a_loss(tmp_path: Path) -> None:
     """With segmentation offload, which kernel 6.1 refuses here, the first batch was lost."""
     options: dict[str, Any] = {"size": "300kb", "duration": "5s", "repeat": 1, "out": tmp_path}
@@ -240,7 +235,7 @@ def test_quinns_window_does_not_fall_without_a_loss(tmp_path: Path) -> None:
     assert windows.is_sorted()
 
 
-@needs_kernel
+@requires.guest
 def test_a_tunnel_carries_tcp(tmp_path: Path) -> None:
     stack = needed("wireguard")
     results = weir.compare(
@@ -251,7 +246,7 @@ def test_a_tunnel_carries_tcp(tmp_path: Path) -> None:
     assert flow["goodput_mbps"] == pytest.approx(10 * 1452 / 1480, rel=0.01)
 
 
-@needs_kernel
+@requires.guest
 @pytest.mark.timeout(600)
 def test_quiche_before_its_fix_stays_at_two_packets(tmp_path: Path) -> None:
     """cloudflare/quiche#2370. With which seed depends on the guest's random numbers too."""
@@ -273,7 +268,7 @@ def test_quiche_before_its_fix_stays_at_two_packets(tmp_path: Path) -> None:
     assert results.samples["cwnd_bytes"].tail(1).item() > 2 * 1472
 
 
-@needs_kernel
+@requires.guest
 def test_iperf3_gets_what_the_kernels_own_flow_gets(tmp_path: Path) -> None:
     stack = needed("iperf3")
     options: Any = {
@@ -290,7 +285,7 @@ def test_iperf3_gets_what_the_kernels_own_flow_gets(tmp_path: Path) -> None:
     assert program["retransmits"] == own["retransmits"]
 
 
-@needs_kernel
+@requires.guest
 def test_programs_and_the_kernels_flows_share_a_link(tmp_path: Path) -> None:
     stack = needed("iperf3")
     scenario = f"""
@@ -317,7 +312,7 @@ def test_programs_and_the_kernels_flows_share_a_link(tmp_path: Path) -> None:
     assert 8.5 < sum(goodputs) < 9.8
 
 
-@needs_kernel
+@requires.guest
 def test_a_client_that_fails_at_once_fails_the_run(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(
         MINE.replace('run = ["true"]', 'run = ["ls", "/nowhere"]').replace(
@@ -335,9 +330,7 @@ def test_a_client_that_fails_at_once_fails_the_run(tmp_path: Path) -> None:
         )
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not Path("/dev/net/tun").exists(), reason="namespaces require root"
-)
+@requires.namespaces
 def test_iperf3_runs_in_real_time(tmp_path: Path) -> None:
     stack = needed("iperf3")
     results = weir.compare(

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import requires
 from conftest import Invoke
 from typer.testing import CliRunner
 
@@ -141,8 +142,7 @@ def test_a_command_works(command: Command, invoke: Invoke) -> None:
         pytest.skip("transfers, path tests and the page have two sides, and their own tests")
     short = _SHORT if words[0] == "run" and "kernel" in words else ()
     result = invoke(*words, *_TINY.get(words[0], ()), *short)
-    if result.exit_code == 2 and "`make foreign` adds it" in result.output:
-        pytest.skip("this build has no stacks of other projects; `make foreign` adds them")
+    requires.foreign_stacks(result.output)
     if result.exit_code == 2 and "run make lab" in " ".join(result.output.split()):
         pytest.skip("the laboratory was not built; `make lab` builds it")
     assert result.exit_code == 0, result.output

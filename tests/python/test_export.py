@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import shutil
-import socket
 import subprocess
 import time
 from collections import Counter
@@ -14,7 +12,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from conftest import Invoke
+import requires
+from conftest import Invoke, free_port
 from made import change, compared
 
 import weir
@@ -40,10 +39,6 @@ start_jitter = "100ms"
 """
 
 
-def needs(program: str) -> pytest.MarkDecorator:
-    return pytest.mark.skipif(shutil.which(program) is None, reason=f"there is no {program}")
-
-
 def run(text: str, folder: Path, **options: Any) -> weir.Results:
     return weir.run(text, out=folder / "results", repeat=1, show_progress=False, **options)
 
@@ -64,7 +59,7 @@ SOUND = ("_ws.malformed", "ip.checksum.status", "tcp.checksum.status")
 """Empty, good, and good, or not verified of what is not all there."""
 
 
-@needs("tshark")
+@requires.programs("tshark")
 @pytest.mark.parametrize("stack", ["rack/cubic", "newreno/reno", "go-back-n(30)/none"])
 def test_tshark_counts_the_retransmissions_of_the_tables(tmp_path: Path, stack: str) -> None:
     results = run(LOSSY, tmp_path, sets={"flow.0.stack": stack})
@@ -90,7 +85,7 @@ def test_tshark_counts_the_retransmissions_of_the_tables(tmp_path: Path, stack: 
     assert passed == [link["offered_packets"], link["delivered_packets"]]
 
 
-@needs("tshark")
+@requires.programs("tshark")
 def test_tshark_finds_a_whole_connection(tmp_path: Path) -> None:
     """Options, timestamps, the handshake and the end, of a file that arrives at once."""
     sets = {"flow.0.workload": '{ kind = "file", size = "100kb" }', "flow.0.count": "1"}
@@ -110,7 +105,7 @@ def test_tshark_finds_a_whole_connection(tmp_path: Path) -> None:
     assert not any(any(packet[-2:]) for packet in packets)
 
 
-@needs("tshark")
+@requires.programs("tshark")
 def test_a_run_records_its_bottleneck(invoke: Invoke, tmp_path: Path) -> None:
     words = ("compare", "reno", "--duration", "3s", "-n", "1", "--warmup", "0s", "--quiet")
     assert invoke(*words, "--pcap", "pcap").exit_code == 0
@@ -167,7 +162,7 @@ def test_csv_has_every_table(tmp_path: Path) -> None:
     )
 
 
-@needs("flent")
+@requires.programs("flent")
 @pytest.mark.parametrize("plot", ["totals", "upload_with_ping_and_tcp_rtt", "tcp_cwnd"])
 def test_flent_plots_what_is_exported(tmp_path: Path, plot: str) -> None:
     (file,) = export.export(run(LOSSY, tmp_path), "flent", tmp_path / "out")
@@ -178,7 +173,7 @@ def test_flent_plots_what_is_exported(tmp_path: Path, plot: str) -> None:
     assert picture.stat().st_size > 10_000
 
 
-@needs("flent")
+@requires.programs("flent")
 def test_flent_finds_the_goodput_of_the_tables(tmp_path: Path) -> None:
     results = run(LOSSY, tmp_path)
     (file,) = export.export(results, "flent", tmp_path / "out")
@@ -217,12 +212,10 @@ def test_iperf3_has_the_sums_of_the_tables(tmp_path: Path) -> None:
     assert sum(part["retransmits"] for part in within) == last["retransmits"].sum()
 
 
-@needs("iperf3")
+@requires.programs("iperf3")
 def test_iperf3_itself_has_these_members(tmp_path: Path) -> None:
     (file,) = export.export(run(LOSSY, tmp_path), "iperf3", tmp_path / "out")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     with subprocess.Popen(["iperf3", "-s", "-1", "-p", port], stdout=subprocess.DEVNULL) as server:  # noqa: S607
         try:
             command = ["iperf3", "-c", "127.0.0.1", "-p", port, "-J", "-t", "1", "-P", "2"]

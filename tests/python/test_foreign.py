@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import requires
 from conftest import Invoke
 
 _SMALL = ("--rate", "10mbit", "--rtt", "40ms", "--duration", "2s", "--repeat", "2")
@@ -12,8 +13,7 @@ _SMALL = ("--rate", "10mbit", "--rtt", "40ms", "--duration", "2s", "--repeat", "
 
 def _rows(invoke: Invoke, *words: str) -> str:
     result = invoke("compare", *words, *_SMALL, "--json")
-    if result.exit_code == 2 and "`make foreign` adds it" in result.output:
-        pytest.skip("this build has no stacks of other projects; `make foreign` adds them")
+    requires.foreign_stacks(result.output)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -30,8 +30,7 @@ def test_hosted_stacks_are_compared_with_ours_and_repeat_exactly(invoke: Invoke)
 def test_controllers_of_ours_in_hosts_are_compared_or_refused(invoke: Invoke) -> None:
     small = ("--rate", "10mbit", "--rtt", "40ms", "--duration", "2s", "--repeat", "2", "--json")
     result = invoke("compare", "rack/vegas", "noq/weir-vegas", "quinn/weir-vegas", *small)
-    if "`make foreign` adds it" in result.output:
-        pytest.skip("this build has no stacks of other projects; `make foreign` adds them")
+    requires.foreign_stacks(result.output)
     assert result.exit_code == 0, result.output
     rows = json.loads(result.stdout)["rows"]
     assert [row["stack"] for row in rows] == ["rack/vegas", "noq/weir-vegas", "quinn/weir-vegas"]

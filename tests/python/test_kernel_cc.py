@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+import requires
 from conftest import Invoke, started
 
 import weir
@@ -18,8 +19,7 @@ from weir import kernel_cc, netns
 from weir.errors import InputError
 from weir.kernel_cc import machine, objects
 
-lacking = kernel_cc.missing()
-needs_bpf = pytest.mark.skipif(lacking is not None, reason=lacking or "")
+needs_bpf = requires.unless(kernel_cc.missing())
 
 NAME = f"bpf_t{os.getpid() % 10**7}"
 """What no one else on this machine registers."""
@@ -99,7 +99,7 @@ def test_open_connections_keep_what_is_removed(vegas: Path) -> None:
 
 
 @needs_bpf
-@pytest.mark.skipif(netns.missing() is not None, reason=netns.missing() or "")
+@requires.namespaces
 def test_vegas_keeps_the_queue_short_that_reno_fills(vegas: Path) -> None:
     """33 segments in flight, space for 100 more: Vegas aims at 2 to 4 of these."""
     kernel_cc.install(vegas)
@@ -109,7 +109,7 @@ def test_vegas_keeps_the_queue_short_that_reno_fills(vegas: Path) -> None:
 
 
 @needs_bpf
-@pytest.mark.skipif(netns.missing() is not None, reason=netns.missing() or "")
+@requires.namespaces
 def test_world_kernel_runs_it(vegas: Path, tmp_path: Path) -> None:
     kernel_cc.install(vegas)
     asked = (

@@ -14,15 +14,14 @@ import subprocess
 import sys
 import tarfile
 import threading
-import time
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import Invoke
+import requires
+from conftest import Invoke, until
 
 from weir import _native
 from weir.errors import InputError
@@ -157,10 +156,7 @@ linux:
 \t@echo done > linux; chmod +x linux
 """
 
-needs_tools = pytest.mark.skipif(
-    any(shutil.which(name) is None for name in ("tar", "xz", "make")),
-    reason="tar, xz or make is not installed",
-)
+needs_tools = requires.programs("tar", "xz", "make")
 
 
 @pytest.fixture
@@ -392,12 +388,10 @@ def test_a_guest_dies_with_the_process_that_started_it(home: Path, tmp_path: Pat
     installed(home, f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec sleep 60")
     program = f"from weir.kernel import world; world.run({SCENARIO!r}, 1)"
     with subprocess.Popen([sys.executable, "-c", program]) as process:
-        pid = int(_eventually(tmp_path / "pid"))
+        until((tmp_path / "pid").exists)
+        pid = int((tmp_path / "pid").read_text())
         process.send_signal(signal.SIGKILL)
-    for _ in _patience():
-        if not _is_alive(pid):
-            return
-    pytest.fail("the guest is still there")
+    until(lambda: not _is_alive(pid))
 
 
 def test_each_guest_is_tied_to_a_processor_of_its_own() -> None:
@@ -418,19 +412,6 @@ def test_each_guest_is_tied_to_a_processor_of_its_own() -> None:
         for process in started:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
-
-
-def _eventually(path: Path) -> str:
-    for _ in _patience():
-        if path.exists():
-            return path.read_text()
-    pytest.fail(f"{path} did not appear")
-
-
-def _patience() -> Iterator[None]:
-    for _ in range(600):
-        yield
-        time.sleep(0.05)
 
 
 def _is_alive(pid: int) -> bool:

@@ -6,15 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requires
 from conftest import Invoke
 
 import weir
-from weir.kernel import cache
 from weir.scenario import NETEM, VIRTUAL
-
-needs_guest = pytest.mark.skipif(
-    cache.default() is None, reason="no guest kernel: `weir kernel build` makes it"
-)
 
 TOLERANCE = 0.02
 """Two runs differ in when a packet comes, by microseconds, and so in where a sawtooth ends."""
@@ -39,7 +35,7 @@ def figures(out: Path, world: str, loss: str) -> tuple[dict[str, float], weir.Re
     return dict(zip(("goodput", "cwnd", "srtt"), (goodput, *means), strict=True)), found
 
 
-@needs_guest
+@requires.guest
 @pytest.mark.timeout(300)
 def test_netem_and_our_links_do_the_same_to_reno(tmp_path: Path) -> None:
     ours, with_links = figures(tmp_path / "weir", VIRTUAL, "0%")
@@ -60,7 +56,7 @@ def test_netem_and_our_links_do_the_same_to_reno(tmp_path: Path) -> None:
     assert with_netem.manifest["command"].endswith("--world kernel --virtual --router netem")
 
 
-@needs_guest
+@requires.guest
 @pytest.mark.timeout(300)
 def test_netem_loses_at_random_and_reports_it(tmp_path: Path) -> None:
     _, found = figures(tmp_path, NETEM, "1%")
@@ -107,7 +103,7 @@ def test_a_router_that_is_not_there(invoke: Invoke, words: tuple[str, ...], said
     assert said in result.stderr
 
 
-@needs_guest
+@requires.guest
 def test_netem_records_no_packets(invoke: Invoke, tmp_path: Path) -> None:
     guest = ("--queue", "34p", "--world", "kernel", "--virtual", "--router", "netem")
     result = invoke("compare", "reno", *guest, "--pcap", tmp_path / "x")

@@ -13,6 +13,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import requires
 from conftest import Invoke
 
 import weir
@@ -31,24 +32,13 @@ events = 100
 """
 
 
-def _missing() -> str:
-    if sys.platform != "linux":
-        return "the kernel's TCP is Linux's"
-    if os.geteuid() != 0:
-        return "namespaces need root"
-    return "" if Path("/dev/net/tun").exists() else "there is no /dev/net/tun"
-
-
-needs_kernel = pytest.mark.skipif(bool(_missing()), reason=_missing() or "nothing is missing")
-
-
 def run(
     out: Path, sets: Mapping[str, str], text: str = NETWORK, world: str = "kernel"
 ) -> weir.Results:
     return weir.run(text, world=world, sets=sets, out=out, show_progress=False)
 
 
-@needs_kernel
+@requires.namespaces
 def test_a_bulk_flow_fills_the_link_and_is_sampled(tmp_path: Path) -> None:
     before = _interfaces()
     results = run(
@@ -75,7 +65,7 @@ def test_a_bulk_flow_fills_the_link_and_is_sampled(tmp_path: Path) -> None:
     assert results.manifest["command"].endswith("--world kernel")
 
 
-@needs_kernel
+@requires.namespaces
 def test_a_run_is_not_charged_for_those_before_it(tmp_path: Path) -> None:
     short = {"measure.duration": "1s", "measure.warmup": "0s", "measure.repeat": "6"}
     ratios = numbers(run(tmp_path, short).runs.sort("repeat")["cpu_ratio"])
@@ -83,7 +73,7 @@ def test_a_run_is_not_charged_for_those_before_it(tmp_path: Path) -> None:
     assert ratios[-1] < 3 * ratios[0], "six times as much, were it the thread's since it began"
 
 
-@needs_kernel
+@requires.namespaces
 def test_every_byte_of_a_file_is_acknowledged_and_delivered(tmp_path: Path) -> None:
     size = {"flow.0.workload.kind": "file", "flow.0.workload.size": "1mb"}
     results = run(tmp_path, {**size, "topology.forward.loss": "1%", "measure.duration": "20s"})
@@ -99,7 +89,7 @@ def test_every_byte_of_a_file_is_acknowledged_and_delivered(tmp_path: Path) -> N
     assert sum(numbers(results.links["dropped_loss"])) > 0
 
 
-@pytest.mark.parametrize("world", ["sim", "udp", pytest.param("kernel", marks=needs_kernel)])
+@pytest.mark.parametrize("world", ["sim", "udp", pytest.param("kernel", marks=requires.namespaces)])
 def test_a_sender_keeps_to_the_pace_that_it_may_have(tmp_path: Path, world: str) -> None:
     sets = {"flow.0.stack": "cubic", "flow.0.max_pacing_rate": "5mbit", "measure.warmup": "1s"}
     results = run(tmp_path, sets, world=world)
@@ -107,7 +97,7 @@ def test_a_sender_keeps_to_the_pace_that_it_may_have(tmp_path: Path, world: str)
     assert max(numbers(results.links["dropped_queue"])) == 0
 
 
-@needs_kernel
+@requires.namespaces
 def test_a_send_buffer_bounds_what_waits(tmp_path: Path) -> None:
     """16 KiB hold ten segments or so at a time: a tenth of what 40 ms at 20 Mbit/s ask for."""
     sets = {"flow.0.stack": "cubic", "topology.rtt": "40ms", "measure.warmup": "1s"}
@@ -118,7 +108,7 @@ def test_a_send_buffer_bounds_what_waits(tmp_path: Path) -> None:
     assert goodput[1] < goodput[0] / 4, goodput
 
 
-@needs_kernel
+@requires.namespaces
 @pytest.mark.parametrize(
     "workload",
     [
@@ -138,7 +128,7 @@ def test_requests_are_answered(tmp_path: Path, workload: dict[str, str]) -> None
     assert answered <= flow["delivered_bytes"] <= answered + 400
 
 
-@needs_kernel
+@requires.namespaces
 @pytest.mark.parametrize(
     ("workload", "mbps"),
     [
@@ -179,7 +169,7 @@ start_jitter = "50ms"
 """
 
 
-@needs_kernel
+@requires.namespaces
 def test_our_own_flows_share_the_links_with_the_kernels(tmp_path: Path) -> None:
     simulated = run(tmp_path, {}, MIXED, "sim")
     results = run(tmp_path, {}, MIXED)
@@ -197,7 +187,7 @@ def test_our_own_flows_share_the_links_with_the_kernels(tmp_path: Path) -> None:
     assert results.flows["retransmits_fast"].null_count() == 1
 
 
-@needs_kernel
+@requires.namespaces
 @pytest.mark.parametrize(
     ("sets", "said"),
     [
@@ -237,7 +227,7 @@ except weir.ScenarioError as error:
     assert "the worlds sim and udp work" in done.stdout
 
 
-@needs_kernel
+@requires.namespaces
 def test_more_than_this_machine_can_carry_has_a_bad_verdict(tmp_path: Path, invoke: Invoke) -> None:
     fast = ("--rate", "400gbit", "--rtt", "1ms", "--duration", "1500ms", "--out", tmp_path)
     result = invoke("compare", "cubic", *fast, "-n", 1, "--world", "kernel", "--json", "--quiet")

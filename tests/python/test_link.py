@@ -18,15 +18,11 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from conftest import Invoke, started
+import requires
+from conftest import PATIENCE_S, Invoke, started, until
 
-from weir import cleanup, netns
+from weir import cleanup
 
-lacking = netns.missing()
-needs_namespaces = pytest.mark.skipif(lacking is not None, reason=lacking or "")
-needs_nft = pytest.mark.skipif(shutil.which("nft") is None, reason="program nft not found")
-
-PATIENCE_S = 60
 PAYLOAD_SHARE = 1448 / 1500
 """Of a full TCP segment with timestamps, in IP bytes."""
 
@@ -128,7 +124,7 @@ def outside() -> dict[str, str]:
     }
 
 
-@needs_namespaces
+@requires.namespaces
 def test_a_round_trip_takes_what_was_asked_and_all_is_as_before(tmp_path: Path) -> None:
     before, report = outside(), tmp_path / "report.json"
     with echoing() as at:
@@ -186,7 +182,7 @@ def sent_down(path: tuple[str, ...], size: int) -> list[tuple[float, int]]:
     return [(float(at), int(n)) for at, n in zip(numbers[::2], numbers[1::2], strict=True)]
 
 
-@needs_namespaces
+@requires.namespaces
 @pytest.mark.parametrize("transfer", [sent_up, sent_down])
 def test_the_kernels_tcp_gets_the_rate(
     transfer: Callable[[tuple[str, ...], int], list[tuple[float, int]]],
@@ -208,7 +204,7 @@ def test_the_kernels_tcp_gets_the_rate(
     pytest.fail(f"five runs, the last with {found} Mbit/s of {share}")
 
 
-@needs_namespaces
+@requires.namespaces
 @pytest.mark.parametrize(
     ("script", "code"), [("exit 7", 7), ("kill -9 $$", 137), ("kill -TERM $$", 143), ("true", 0)]
 )
@@ -218,7 +214,7 @@ def test_it_ends_as_the_command_does(script: str, code: int) -> None:
     assert outside() == before
 
 
-@needs_namespaces
+@requires.namespaces
 def test_the_link_is_the_only_way_out() -> None:
     done = behind(command=["cat", "/proc/net/dev"])
     devices = {line.split(":")[0].strip() for line in done.stdout.splitlines() if ":" in line}
@@ -226,7 +222,7 @@ def test_the_link_is_the_only_way_out() -> None:
     assert {name.rstrip("0123456789") for name in devices} == {"lo", "weir-"}
 
 
-@needs_namespaces
+@requires.namespaces
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_are_the_commands(number: signal.Signals) -> None:
     """Without a terminal it is ours to hand them on."""
@@ -241,8 +237,8 @@ def test_signals_are_the_commands(number: signal.Signals) -> None:
     assert outside() == before
 
 
-@needs_namespaces
-@needs_nft
+@requires.namespaces
+@requires.programs("nft")
 def test_what_a_killed_link_leaves_is_found_and_removed(invoke: Invoke) -> None:
     before = outside()
     with started("link", "--quiet", "--", *WAIT) as process:
@@ -273,8 +269,8 @@ def children(pid: int) -> list[int]:
     ]
 
 
-@needs_namespaces
-@needs_nft
+@requires.namespaces
+@requires.programs("nft")
 def test_links_nest_and_reach_beyond_their_host() -> None:
     """The inner command talks to the outermost host, over both links."""
     before = outside()
@@ -288,7 +284,7 @@ def test_links_nest_and_reach_beyond_their_host() -> None:
     assert outside() == before
 
 
-@needs_namespaces
+@requires.namespaces
 def test_three_links_deep_every_address_is_another() -> None:
     """Behind two links the addresses of the outer one are not to be seen, but are in use."""
     link = (sys.executable, "-m", "weir.cli", "link", "--rtt", "1ms", "--")
@@ -298,8 +294,8 @@ def test_three_links_deep_every_address_is_another() -> None:
     assert len(networks) == len(set(networks)) == 3, done.stderr
 
 
-@needs_namespaces
-@needs_nft
+@requires.namespaces
+@requires.programs("nft")
 def test_links_side_by_side_have_their_own_addresses_and_the_last_one_cleans_up() -> None:
     before = outside()
     command = ["sh", "-c", "echo $WEIR_LINK_HOST; read -r _"]
@@ -316,7 +312,7 @@ def test_links_side_by_side_have_their_own_addresses_and_the_last_one_cleans_up(
     assert outside() == before
 
 
-@needs_namespaces
+@requires.namespaces
 def test_a_trace_of_mahimahi_serves_one_packet_at_a_time(tmp_path: Path) -> None:
     trace = tmp_path / "slow.trace"
     trace.write_text("50\n")
@@ -327,14 +323,14 @@ def test_a_trace_of_mahimahi_serves_one_packet_at_a_time(tmp_path: Path) -> None
     assert sum(map(float, done.stdout.split())) >= 0.2
 
 
-@needs_namespaces
+@requires.namespaces
 def test_under_sudo_the_command_is_the_callers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SUDO_UID", "65534")
     done = behind("--quiet", command=["sh", "-c", "id -u; echo $USER"])
     assert done.stdout.split() == ["65534", pwd.getpwuid(65534).pw_name], done.stderr
 
 
-@needs_namespaces
+@requires.namespaces
 def test_what_is_missing_outside_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without nft the host alone is there, and nothing outside is touched."""
     forwarding = Path("/proc/sys/net/ipv4/ip_forward").read_text()
@@ -349,7 +345,7 @@ def test_what_is_missing_outside_is_said(tmp_path: Path, monkeypatch: pytest.Mon
     assert "this host only: program nft not found" in stderr
 
 
-@needs_namespaces
+@requires.namespaces
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -359,6 +355,7 @@ def test_what_is_missing_outside_is_said(tmp_path: Path, monkeypatch: pytest.Mon
         (("--rtt", "forty"), "--rtt"),
         (("--trace", "/no/such.trace"), "/no/such.trace"),
         (("--up", "los=1%"), "los"),
+        (("--report", "/no/such/report.json", "--", "true"), "its directory does not exist"),
         (("no-such-command",), "no-such-command"),
     ],
 )
@@ -382,7 +379,7 @@ def test_what_a_machine_lacks_is_said(invoke: Invoke, monkeypatch: pytest.Monkey
 # A server at the far end.
 
 
-@needs_namespaces
+@requires.namespaces
 @pytest.mark.parametrize(
     "ready",
     [
@@ -404,7 +401,7 @@ def test_a_server_runs_at_the_far_end(ready: str, tmp_path: Path) -> None:
     assert (found["exit_code"], found["stderr"]) == (3, "bye\n")
 
 
-@needs_namespaces
+@requires.namespaces
 def test_a_server_inside_another_link_is_the_host_of_its_own() -> None:
     """The host of the outer link is out of reach, though an inherited variable names it."""
     inner = [sys.executable, "-m", "weir.cli", "link", "--quiet", "--ready", "port:5000"]
@@ -431,7 +428,7 @@ with socket.create_connection((os.environ["WEIR_LINK_HOST"], 5000)) as s:
 """
 
 
-@needs_namespaces
+@requires.namespaces
 @pytest.mark.skipif(not Path("/proc/sys/net/ipv6").is_dir(), reason="the kernel has no IPv6")
 def test_ipv6_crosses_the_link_to_a_server(tmp_path: Path) -> None:
     """Only what the programs send: a datagram and its answer, and no packets of the kernel."""
@@ -443,7 +440,7 @@ def test_ipv6_crosses_the_link_to_a_server(tmp_path: Path) -> None:
     assert [row["sent"] for row in json.loads(report.read_text())["rows"]] == [1, 1]
 
 
-@needs_namespaces
+@requires.namespaces
 @pytest.mark.skipif(not Path("/proc/sys/net/ipv6").is_dir(), reason="the kernel has no IPv6")
 def test_ipv6_crosses_the_link_to_this_host(tmp_path: Path) -> None:
     """Here, too, only what the programs send, and the host's own settings stay as they are."""
@@ -482,7 +479,7 @@ with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:
 """
 
 
-@needs_namespaces
+@requires.namespaces
 def test_a_server_that_goes_on_is_stopped_with_what_it_started() -> None:
     child = f"sleep 97.{os.getpid()}"
     server = f"{child} & echo started; wait"
@@ -492,7 +489,7 @@ def test_a_server_that_goes_on_is_stopped_with_what_it_started() -> None:
     assert not _running(child)
 
 
-@needs_namespaces
+@requires.namespaces
 @pytest.mark.parametrize(
     ("server", "message"),
     [
@@ -506,15 +503,12 @@ def test_a_server_that_ends_early_is_bad_input(server: str, message: str) -> Non
     assert message in done.stderr
 
 
-@needs_namespaces
+@requires.namespaces
 def test_ctrl_c_ends_the_wait_for_a_server() -> None:
     """Nothing of the server goes on."""
     mark = f"sleep 71.{os.getpid()}"
     with started("link", "--server", mark, "--ready", "port:9", "--", "true") as process:
-        for _ in range(PATIENCE_S * 10):
-            if _running(mark):
-                break
-            time.sleep(0.1)
+        until(lambda: _running(mark))
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 128 + signal.SIGINT

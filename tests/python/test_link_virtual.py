@@ -16,6 +16,7 @@ from typing import Any
 
 import polars
 import pytest
+import requires
 from conftest import Invoke
 
 import weir
@@ -25,10 +26,6 @@ from weir.kernel.programs import Done, LimitError
 from weir.link_ends import HOST6, with_addresses
 from weir.link_options import LinkOptions
 from weir.ready import Ready
-
-needs_kernel = pytest.mark.skipif(
-    cache.default() is None, reason="no guest kernel: `weir kernel build` makes it"
-)
 
 LINK = LinkOptions(rate="20mbit", rtt="40ms", queue="1bdp")
 
@@ -65,7 +62,7 @@ def both(tmp_path: Path, **options: Any) -> Done:
     return programs.run(given.pop("client", python(CLIENT)), folder=tmp_path, **given)
 
 
-@needs_kernel
+@requires.guest
 def test_two_runs_give_the_same_bytes(tmp_path: Path) -> None:
     files = [tmp_path / f"{number}.pcapng" for number in range(2)]
     first, again = (both(tmp_path, pcap=file) for file in files)
@@ -83,7 +80,7 @@ def test_two_runs_give_the_same_bytes(tmp_path: Path) -> None:
     assert first.report["warnings"] == []
 
 
-@needs_kernel
+@requires.guest
 def test_ipv6_crosses_the_link_as_ipv4_does(tmp_path: Path) -> None:
     """A server of both families; of the kernel's own packets of IPv6, none crosses the link."""
     server = python(SERVER.replace('("", 5000)', '("::", 5000), family=10, dualstack_ipv6=True'))
@@ -116,14 +113,14 @@ print(socket.gethostbyname("example.org"))
 """
 
 
-@needs_kernel
+@requires.guest
 def test_names_are_those_of_hosts_and_others_are_refused_at_once(tmp_path: Path) -> None:
     done = programs.run(python(NAMES), folder=tmp_path)
     assert done.client.stdout == b"True\nTrue\n100.64.0.1\n", done.client.stderr
     assert done.report["up"]["received"] == 0
 
 
-@needs_kernel
+@requires.guest
 def test_another_seed_gives_other_random_numbers_and_losses(tmp_path: Path) -> None:
     link = LinkOptions(rate="20mbit", rtt="40ms", loss="2%")
     first, other = (both(tmp_path, link=link, seed=seed) for seed in (1, 2))
@@ -132,7 +129,7 @@ def test_another_seed_gives_other_random_numbers_and_losses(tmp_path: Path) -> N
     assert first.report["up"] != other.report["up"]
 
 
-@needs_kernel
+@requires.guest
 def test_files_are_the_hosts_and_what_is_written_goes_to_out(tmp_path: Path) -> None:
     work, out = tmp_path / "work", tmp_path / "out"
     work.mkdir()
@@ -151,7 +148,7 @@ def test_files_are_the_hosts_and_what_is_written_goes_to_out(tmp_path: Path) -> 
     assert (work / "given").read_text() == "old"
 
 
-@needs_kernel
+@requires.guest
 def test_codes_and_signals_are_those_of_the_commands(tmp_path: Path) -> None:
     killed = programs.run(["sh", "-c", "kill -9 $$"], folder=tmp_path)
     assert killed.client.code == -9
@@ -180,7 +177,7 @@ REFUSED = {
 }
 
 
-@needs_kernel
+@requires.guest
 @pytest.mark.parametrize(("options", "message"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_start_is_bad_input(options: Any, message: str, tmp_path: Path) -> None:
     given = {"client": ["true"], "ready": Ready.parse("port:9"), "time_limit_s": 3.0, **options}
@@ -188,7 +185,7 @@ def test_what_cannot_start_is_bad_input(options: Any, message: str, tmp_path: Pa
         programs.run(given.pop("client"), folder=tmp_path, **given)
 
 
-@needs_kernel
+@requires.guest
 def test_a_line_that_is_printed_late_gets_a_hint(tmp_path: Path) -> None:
     late = python("import time; print('ready'); time.sleep(60)")
     options: Any = {"server": late, "ready": Ready.parse("line:ready"), "time_limit_s": 2.0}
@@ -197,7 +194,7 @@ def test_a_line_that_is_printed_late_gets_a_hint(tmp_path: Path) -> None:
         programs.run(["true"], folder=tmp_path, environment={"PATH": os.defpath}, **options)
 
 
-@needs_kernel
+@requires.guest
 def test_a_deadlock_ends_at_the_time_limit(tmp_path: Path) -> None:
     with pytest.raises(
         LimitError, match=r"time limit of 30 s \(virtual\) reached: the command sti"
@@ -236,7 +233,7 @@ print("over")
 """
 
 
-@needs_kernel
+@requires.guest
 @pytest.mark.parametrize("action", SPINS.values(), ids=SPINS)
 def test_a_loop_of_calls_lets_time_go_by(action: str, tmp_path: Path) -> None:
     """Without a price of calls, the first three would stop virtual time for ever."""
@@ -248,7 +245,7 @@ def test_a_loop_of_calls_lets_time_go_by(action: str, tmp_path: Path) -> None:
     assert 0.05 < done.virtual_s < 0.5
 
 
-@needs_kernel
+@requires.guest
 def test_a_loop_without_calls_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs, "_STALLED_CPU_S", 2.0)
     with pytest.raises(
@@ -285,7 +282,7 @@ say("users", os.waitpid(pid, 0)[1] == 0)
 """.replace("CLONE_NEWUSER", "0x10000000")
 
 
-@needs_kernel
+@requires.guest
 def test_what_programs_expect_is_there(tmp_path: Path) -> None:
     """The list of docs/link.md."""
     done = programs.run(python(FEATURES), folder=tmp_path)
@@ -316,9 +313,10 @@ print(before, between, turns, rdtsc() - time.monotonic_ns())
 """
 
 
-needs_counters = pytest.mark.skipif(
-    cache.default(virtual_tsc=True) is None,
-    reason="no such guest kernel: `weir kernel build --virtual-tsc` makes it",
+needs_counters = requires.unless(
+    "no such guest kernel: `weir kernel build --virtual-tsc` makes it"
+    if cache.default(virtual_tsc=True) is None
+    else None
 )
 
 
@@ -353,14 +351,14 @@ print(len({time.monotonic_ns() for _ in range(500)}))
 """
 
 
-@needs_kernel
+@requires.guest
 def test_reading_the_clock_takes_no_time(tmp_path: Path) -> None:
     done = programs.run(python(READINGS), folder=tmp_path)
     assert done.client.code == 0, done.client.stderr
     assert done.client.stdout.split() == [b"1"]
 
 
-@needs_kernel
+@requires.guest
 def test_memory_is_the_same_at_each_boot_and_as_requested(tmp_path: Path) -> None:
     command = ["cat", "/proc/meminfo", "/proc/sys/net/ipv4/tcp_rmem"]
     totals = []
@@ -387,7 +385,7 @@ def _may_fix_addresses() -> bool:
 # The command line.
 
 
-@needs_kernel
+@requires.guest
 def test_the_command_shows_both_outputs_apart(invoke: Invoke, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     options = ["--rate", "10mbit", "--rtt", "20ms", "--report", str(report)]
@@ -404,7 +402,7 @@ def test_the_command_shows_both_outputs_apart(invoke: Invoke, tmp_path: Path) ->
     assert found["server"] == {"exit_code": 3, "stdout": "ready\n", "stderr": "bye\n"}
 
 
-@needs_kernel
+@requires.guest
 def test_an_argument_may_be_the_address(invoke: Invoke) -> None:
     result = invoke("link", "--virtual", "--", "echo", "$WEIR_LINK_HOST", "$WEIR_LINK_HOST6")
     assert (result.exit_code, result.stdout) == (0, f"100.64.0.1 {HOST6}\n")
@@ -416,14 +414,14 @@ def test_only_a_whole_argument_is_replaced() -> None:
     assert replaced == [*command[:3], "100.64.3.1", *command[4:]]
 
 
-@needs_kernel
+@requires.guest
 def test_the_date_is_the_requested_one(invoke: Invoke) -> None:
     for date, printed in (("2026-11-25", "2026-11-25"), ("2200-12-31", "2200-12-31")):
         result = invoke("link", "--virtual", "--date", date, "--", "date", "-u", "+%F")
         assert (result.exit_code, result.stdout) == (0, f"{printed}\n")
 
 
-@needs_kernel
+@requires.guest
 def test_an_option_of_the_link_that_is_not_allowed_is_bad_input(invoke: Invoke) -> None:
     result = invoke("link", "--virtual", "--rate", "fast", "--", "true")
     assert result.exit_code == 2
@@ -478,8 +476,8 @@ def readable_home() -> Iterator[Path]:
         yield home
 
 
-@needs_kernel
-@pytest.mark.skipif(shutil.which("iperf3") is None, reason="iperf3 is not installed")
+@requires.guest
+@requires.programs("iperf3")
 @pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user, which requires root")
 def test_iperf3_as_an_unprivileged_user_is_the_same_each_time(readable_home: Path) -> None:
     as_another: dict[str, Any] = {

@@ -7,12 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+import requires
 
 from weir import netns
 from weir._native import ScenarioError
-
-lacking = netns.missing()
-needs_namespaces = pytest.mark.skipif(lacking is not None, reason=lacking or "")
 
 ECHO = """
 import socket, sys
@@ -55,7 +53,7 @@ def ask(link: netns.Link, count: int, size: int, *lost: int) -> float:
             server.kill()
 
 
-@needs_namespaces
+@requires.namespaces
 def test_a_link_delays_and_loses_as_asked() -> None:
     with netns.joined(delay="10ms", up="drop=[3]", down="delay=15ms") as link:
         assert ask(link, 6, 100, 3) >= 0.025
@@ -65,14 +63,14 @@ def test_a_link_delays_and_loses_as_asked() -> None:
     assert not any(end.file.exists() for end in link)
 
 
-@needs_namespaces
+@requires.namespaces
 def test_large_packets_cross_a_link_whole() -> None:
     with netns.joined(mtu=65535) as link:
         ask(link, 3, 60_000)
         assert link.report()["up"]["received"] == 3
 
 
-@needs_namespaces
+@requires.namespaces
 def test_mistakes_are_reported_and_leave_no_interfaces() -> None:
     names = Path("/run/netns")
     before = list(names.glob("*"))

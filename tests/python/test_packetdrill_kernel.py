@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
+import requires
 
 from weir import packetdrill
-from weir.kernel import cache
 
-pytestmark = pytest.mark.skipif(cache.default() is None, reason="no guest kernel")
+pytestmark = requires.guest
 
 SCRIPTS = Path(__file__).parents[1] / "packetdrill" / "slow-start"
 

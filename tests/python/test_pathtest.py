@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Invoke
+from conftest import Invoke, free_port, until
 from test_schemas import check, printed
 
 import weir
@@ -142,7 +142,7 @@ def test_addresses(text: str, found: tuple[str, int]) -> None:
     assert split(text, "HOST") == found
 
 
-@pytest.mark.parametrize("text", ["::1", "a:b", "a:70000", "a:-1", "http://a"])
+@pytest.mark.parametrize("text", ["::1", "a:b", "a:70000", "a:-1", "http://a", "a:²"])
 def test_addresses_that_are_none(text: str) -> None:
     with pytest.raises(InputError, match=f"HOST {text}: "):
         split(text, "HOST")
@@ -375,10 +375,7 @@ def test_a_lost_client_ends_its_run() -> None:
                 lambda moment: client._channel.close() if moment.elapsed_s > 0.2 else None,
                 lambda: False,
             )
-        deadline = time.monotonic() + 2
-        while not any("ended early" in line for line in log) and time.monotonic() < deadline:
-            time.sleep(0.02)
-        assert any("ended early" in line for line in log), log
+        until(lambda: any("ended early" in line for line in log))
         assert measured(host).flows[0].log[-1][1] > 0
 
 
@@ -441,10 +438,7 @@ def test_bad_input(options: tuple[str, ...], message: str, invoke: Invoke) -> No
 
 
 def test_where_no_server_is(invoke: Invoke) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    result = invoke("test", f"127.0.0.1:{port}", "--no-report")
+    result = invoke("test", f"127.0.0.1:{free_port()}", "--no-report")
     assert result.exit_code == 1
     assert "start weir serve there" in result.output
 

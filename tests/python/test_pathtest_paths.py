@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requires
 
 import weir
 from weir import netns, reading
@@ -42,11 +43,6 @@ def measured_up(left: netns.Namespace, right: netns.Namespace, folder: Path, *wo
 
 def measured_behind(rule: str, folder: Path, *words: str) -> Any:
     """A test up whose client has this rule for what leaves; its row."""
-    lacking = netns.missing()
-    if lacking:
-        pytest.skip(lacking)
-    if shutil.which("nft") is None:
-        pytest.skip("needs nft")
     rules = f"table ip t {{ chain out {{ type filter hook output priority 0; {rule}; }}; }}"
     with netns.joined(rate="20mbit", delay="5ms") as link:
         left, right = link
@@ -56,6 +52,8 @@ def measured_behind(rule: str, folder: Path, *words: str) -> Any:
         return measured_up(left, right, folder, *words)
 
 
+@requires.namespaces
+@requires.programs("nft")
 def test_what_this_machine_drops_is_no_loss_of_the_path(tmp_path: Path) -> None:
     rule = "udp dport 9077 numgen inc mod 5 0 drop"
     row = measured_behind(rule, tmp_path, "--udp", "1mbit", "--duration", "3s")
@@ -65,6 +63,8 @@ def test_what_this_machine_drops_is_no_loss_of_the_path(tmp_path: Path) -> None:
     assert "a packet filter of this machine dropped " in results.manifest["health"]["warnings"][0]
 
 
+@requires.namespaces
+@requires.programs("nft")
 def test_a_path_that_clears_marks_is_found(tmp_path: Path) -> None:
     """A packet filter in the client's namespace clears ECN and DSCP of what leaves."""
     rule = "udp dport 9077 ip dscp set cs0 ip ecn set not-ect"
@@ -75,6 +75,8 @@ def test_a_path_that_clears_marks_is_found(tmp_path: Path) -> None:
     assert [runs[column][0] for column in ("ecn_down", "dscp_down")] == ["kept", "kept"]
 
 
+@requires.namespaces
+@requires.programs("nft")
 def test_what_this_machine_drops_of_our_transport_is_counted(tmp_path: Path) -> None:
     rule = "udp dport 9077 udp length > 1000 numgen inc mod 50 0 drop"
     row = measured_behind(rule, tmp_path, "--stack", "rack/cubic", "--duration", "3s")
@@ -87,13 +89,11 @@ def test_what_this_machine_drops_of_our_transport_is_counted(tmp_path: Path) -> 
     assert row["goodput_mbps"]["mean"] > 0
 
 
+@requires.namespaces
 @pytest.mark.parametrize(
     "load", [("--stack", "rack/cubic"), ("--cc", "cubic"), ("--udp", "20mbit")], ids=" ".join
 )
 def test_a_load_finds_a_policer(load: tuple[str, str], tmp_path: Path) -> None:
-    lacking = netns.missing()
-    if lacking:
-        pytest.skip(lacking)
     policer = "policer.rate=10mbit,policer.burst=50kB"
     with netns.joined(rate="50mbit", delay="20ms", queue="1bdp", up=policer) as link:
         row = measured_up(link.left, link.right, tmp_path, *load, "--duration", "5s")
@@ -129,11 +129,9 @@ def test_a_load_finds_a_policer(load: tuple[str, str], tmp_path: Path) -> None:
     assert (path.loss.value, path.rate_mbps.high, path.queue_bytes.high) == (0, None, None)
 
 
+@requires.namespaces
 def test_requests_share_flows_of_our_transport(tmp_path: Path) -> None:
     """They take a round trip with the queue of the flow at least, and no two of them."""
-    lacking = netns.missing()
-    if lacking:
-        pytest.skip(lacking)
     with netns.joined(rate="20mbit", delay="20ms", queue="1bdp") as link:
         row = measured_up(
             link.left, link.right, tmp_path, "--stack", "rack/cubic", "--duration", "5s"
@@ -146,11 +144,9 @@ def test_requests_share_flows_of_our_transport(tmp_path: Path) -> None:
     assert 60_000 / (2 * loaded) < rpm < 60_000 / 40
 
 
+@requires.namespaces
 def test_a_test_measures_an_emulated_path(tmp_path: Path) -> None:
     """Show 2: 20 Mbit/s and 40 ms; goodput within 2 %, round trips within 2 ms of the emulator."""
-    lacking = netns.missing()
-    if lacking:
-        pytest.skip(lacking)
     with netns.joined(rate="20mbit", delay="20ms", queue="1bdp") as link:
         row, queued = measured_with_queue(link, tmp_path)
         report = link.report()
@@ -221,10 +217,8 @@ def sshd(host: netns.Namespace, folder: Path) -> Iterator[str]:
             process.terminate()
 
 
+@requires.namespaces
 def test_over_ssh_a_server_is_started_and_ended(tmp_path: Path) -> None:
-    lacking = netns.missing()
-    if lacking:
-        pytest.skip(lacking)
     program = [sys.executable, "-m", "weir.cli"]
     words = ["test", "ssh://peer", "--direction", "down", "--cc", "cubic", "-n", "1"]
     words += ["--duration", "4s", "--warmup", "2s", "--out", str(tmp_path), "--json", "-q"]

@@ -5,11 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 import polars as pl
 import pytest
+import requires
 from conftest import Invoke
 from test_schemas import check
 
@@ -56,7 +56,7 @@ def test_counts_equal_those_of_the_run(tmp_path: Path) -> None:
     assert least == pytest.approx(flow["rtt_ms_min"], abs=0.1)
 
 
-@pytest.mark.skipif(which("tshark") is None, reason="tshark is missing")
+@requires.programs("tshark")
 @pytest.mark.parametrize("place", ["senders", "receivers"])
 def test_counts_equal_those_of_tshark(captures: Path, place: str) -> None:
     file = captures / f"run-{place}.pcapng"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Invoke, started
+from conftest import Invoke, free_port, started
 from jsonschema import Draft202012Validator, ValidationError
 from made import compared
 from referencing import Registry, Resource
@@ -147,9 +147,7 @@ def test_what_a_relay_prints(invoke: Invoke) -> None:
 def test_what_both_ends_of_a_transfer_print(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "file.bin").write_bytes(bytes(100_000))
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_port(socket.SOCK_DGRAM)}"
     words = ("--bind", address, "--once", "--json", "--dir", str(tmp_path / "in"))
     with started("recv", *words) as receiver:
         assert receiver.stderr is not None

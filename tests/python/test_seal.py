@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from conftest import Invoke, started
-from test_transfer import Receiver, until
+from conftest import Invoke, started, until
+from test_transfer import Receiver
 
 
 def _key(invoke: Invoke, path: Path) -> Path:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import sys
 from pathlib import Path
 
 import pytest
+import requires
 from conftest import Invoke, started
 
 import weir
@@ -83,10 +83,7 @@ def test_a_scenario_has_it_as_a_key(invoke: Invoke, tmp_path: Path) -> None:
     assert "mine.toml, line 3: topology.tc: it says 'rtt' too" in result.stderr
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or os.geteuid() != 0 or not Path("/dev/net/tun").exists(),
-    reason="a link requires root and /dev/net/tun",
-)
+@requires.namespaces
 def test_a_link_delays_as_tc_says() -> None:
     code = (
         "import os, socket, sys, time; began = time.monotonic(); "

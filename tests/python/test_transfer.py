@@ -8,20 +8,17 @@ import resource
 import signal
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import Invoke, started
+from conftest import PATIENCE_S, Invoke, started, until
 
 from weir import _native
 from weir.transfer import SendSession, send
-
-DEADLINE_S = 60
 
 
 class _StopReceivingError(Exception):
@@ -42,12 +39,12 @@ class Receiver:
 
     def __enter__(self) -> Receiver:
         self._thread.start()
-        assert self._listening.wait(DEADLINE_S)
+        assert self._listening.wait(PATIENCE_S)
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
-        self._thread.join(DEADLINE_S)
+        self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
 
     def _run(self) -> None:
@@ -76,14 +73,6 @@ def _file(path: Path, size: int) -> Path:
 
 def _names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
-
-
-def until(what: Callable[[], bool]) -> None:
-    """Waits for it to happen."""
-    end = time.monotonic() + DEADLINE_S
-    while not what():
-        assert time.monotonic() < end, "it never happened"
-        time.sleep(0.01)
 
 
 @contextmanager
@@ -180,7 +169,7 @@ def test_senders_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(DEADLINE_S)
+            thread.join(PATIENCE_S)
     assert _names(receiver.folder) == ["0.bin", "1.bin", "2.bin", "same.bin"]
     for path in (*own, same):
         assert (receiver.folder / path.name).read_bytes() == path.read_bytes()
@@ -217,8 +206,8 @@ def test_a_killed_receiver_goes_on_and_its_sender_finds_it_again(tmp_path: Path)
             first.kill()
             first.wait()
             with _recv(folder, address, "--once", "--json") as (second, _):
-                received = json.loads(second.communicate(timeout=DEADLINE_S)[0])
-                sent = json.loads(sender.communicate(timeout=DEADLINE_S)[0])
+                received = json.loads(second.communicate(timeout=PATIENCE_S)[0])
+                sent = json.loads(sender.communicate(timeout=PATIENCE_S)[0])
     assert (sender.returncode, second.returncode) == (0, 0)
     assert received["rows"][0]["resumed_from_bytes"] > 500_000
     assert sent["session"]["reconnects"] == 1
@@ -232,7 +221,7 @@ def test_an_interrupted_sender_says_so_and_leaves_what_arrived(tmp_path: Path) -
         with started("send", path, receiver.address, "--rate", "20mbit") as sender:
             until(lambda: _arrived(folder) > 100_000)
             sender.send_signal(signal.SIGINT)
-            _, stderr = sender.communicate(timeout=DEADLINE_S)
+            _, stderr = sender.communicate(timeout=PATIENCE_S)
         until(lambda: bool(receiver.failures))
         assert sender.returncode == 130
         assert "interrupted; what has arrived is kept" in stderr
@@ -243,7 +232,7 @@ def test_an_interrupted_sender_says_so_and_leaves_what_arrived(tmp_path: Path) -
 def test_an_interrupted_receiver_says_so(tmp_path: Path) -> None:
     with _recv(tmp_path / "in", "127.0.0.1:0") as (receiver, _):
         receiver.send_signal(signal.SIGINT)
-        _, stderr = receiver.communicate(timeout=DEADLINE_S)
+        _, stderr = receiver.communicate(timeout=PATIENCE_S)
     assert receiver.returncode == 130
     assert "stopped; what has arrived is kept" in stderr
 
@@ -277,7 +266,7 @@ def test_a_full_disk_is_reported_to_the_sender(invoke: Invoke, tmp_path: Path) -
     path, folder = _file(tmp_path / "big.bin", 3_000_000), tmp_path / "in"
     with _recv(folder, "127.0.0.1:0", "--once", preexec_fn=limit) as (receiver, address):
         result = invoke("send", path, address)
-        _, stderr = receiver.communicate(timeout=DEADLINE_S)
+        _, stderr = receiver.communicate(timeout=PATIENCE_S)
     assert result.exit_code == 1
     assert "cannot write 'big.bin': File too large" in _line(result)
     assert receiver.returncode == 1
@@ -295,7 +284,7 @@ def test_a_file_that_changes_while_it_is_sent_does_not_arrive(tmp_path: Path) ->
         with path.open("r+b") as file:
             file.seek(3_900_000)
             file.write(b"changed")
-        _, stderr = sender.communicate(timeout=DEADLINE_S)
+        _, stderr = sender.communicate(timeout=PATIENCE_S)
     assert sender.returncode == 1
     assert "the received data has another hash" in stderr
     assert "big.bin" not in _names(folder)

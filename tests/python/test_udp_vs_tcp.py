@@ -9,6 +9,7 @@ from tempfile import gettempdir
 from typing import Any
 
 import pytest
+import requires
 
 from weir import netns, report
 from weir.api import run_plan
@@ -300,9 +301,8 @@ def test_real_files_arrive(small: StudyResult) -> None:
     assert {c["row"] for c in local} == {"TCP (1500B)", "UDPR (1500B)", "UDPR max 10 (1500B)"}
 
 
+@requires.namespaces
 def test_real_files_arrive_through_links(small: StudyResult) -> None:
-    if (reason := netns.missing()) is not None:
-        pytest.skip(reason)
     tried = {c["table"] for c in small.rows if c["row"] == "UDPR (1500B)" and c["tried"]}
     assert tried == {"004-local", "004-two-hosts", "004-delay", "004-loss-acks"}
     one_way = [c for c in small.rows if c["table"] == "004-loss-acks" and c["tried"]]

@@ -22,6 +22,7 @@ import made
 import numpy as np
 import polars as pl
 import pytest
+from conftest import until
 from loopback import serving
 from typer.testing import Result
 
@@ -302,19 +303,15 @@ def _job(tmp_path: Path, **sets: str) -> Job:
     return Job(scenario_plan(read("two-flows", overrides), {}, repeat=1), tmp_path, 1)
 
 
+def _phase(server: Server) -> str:
+    return str(asked(server, "/api/state")[1]["phase"])
+
+
 def test_a_scenario_runs_and_is_then_shown(tmp_path: Path) -> None:
     job = _job(tmp_path)
     with serving(FILES, None, job) as server:
         job.start()
-        deadline = time.monotonic() + 60
-        state = asked(server, "/api/state")[1]
-        assert state["phase"] in ("running", "ready")
-        while state["phase"] == "running" and time.monotonic() < deadline:
-            assert state["total"] == 1
-            assert 0 <= state["elapsed_s"] <= state["duration_s"] == 6
-            time.sleep(0.02)
-            state = asked(server, "/api/state")[1]
-        assert state["phase"] == "ready"
+        until(lambda: _phase(server) == "ready")
         assert asked(server, "/api/run?run=0")[1]["duration_s"] == 6
     job.stop()
     assert (tmp_path / "two-flows" / "latest").exists()
@@ -324,8 +321,10 @@ def test_a_run_that_is_stopped_leaves_nothing(tmp_path: Path) -> None:
     job = _job(tmp_path, **{"measure.duration": "100000s", "measure.sample_interval": "1s"})
     with serving(FILES, None, job) as server:
         job.start()
-        while not asked(server, "/api/state")[1]["elapsed_s"] > 0:
-            time.sleep(0.02)
+        until(lambda: asked(server, "/api/state")[1]["elapsed_s"] > 0)
+        state = asked(server, "/api/state")[1]
+        assert (state["phase"], state["done"], state["total"]) == ("running", 0, 1)
+        assert state["elapsed_s"] <= state["duration_s"] == 100_000
         assert asked(server, "/api/run?run=0") == (400, {"error": "there are no results yet"})
         job.stop()
     assert [entry for entry in (tmp_path / "two-flows").rglob("*") if entry.is_file()] == []
@@ -338,11 +337,8 @@ def test_a_failed_run_says_why(tmp_path: Path) -> None:
     )
     with serving(FILES, None, job) as server:
         job.start()
-        deadline = time.monotonic() + 60
-        while asked(server, "/api/state")[1]["phase"] == "running" and time.monotonic() < deadline:
-            time.sleep(0.02)
+        until(lambda: _phase(server) == "failed")
         state = asked(server, "/api/state")[1]
-    assert state["phase"] == "failed"
     assert str(tmp_path / "file") in state["error"]
 
 

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requires
 from conftest import Invoke
 from test_schemas import check
 
 from weir import _native
-from weir.kernel import cache
 from weir.report import write
 from weir.scenario import SIM
 from weir.stats import independent_ratio
@@ -234,7 +234,7 @@ def test_what_makes_no_sense_is_refused(
     assert message in result.stderr
 
 
-@pytest.mark.skipif(cache.default() is None, reason="no guest kernel: `weir kernel build` makes it")
+@requires.guest
 @pytest.mark.parametrize(("count", "case"), [(3, "002-bbr-*"), (143, "142-htcp-*")])
 def test_a_guest_agrees_to_a_packet(invoke: Invoke, count: int, case: str) -> None:
     """BBR draws the same phase, and packets tie at a queue of three packets in the same way."""

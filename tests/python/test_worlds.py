@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from conftest import Invoke, started
+from conftest import Invoke, started, until
 
 import weir
 from weir.api import run_plan
@@ -86,8 +85,7 @@ def test_what_a_world_cannot_do_is_bad_input(
 def test_ctrl_c_ends_a_run_long_before_its_time(tmp_path: Path) -> None:
     slow = ("--set", "topology.delay=1s", "--set", "measure.duration=600s", "--world", "udp")
     with started("run", "lab-router", *slow, "--out", tmp_path, "--quiet") as process:
-        while not list(tmp_path.glob("lab-router/.*")) and process.poll() is None:
-            time.sleep(0.05)
+        until(lambda: any(tmp_path.glob("lab-router/.*")))
         process.send_signal(signal.SIGINT)
         _, stderr = process.communicate(timeout=60)
     assert process.returncode == 130, stderr
