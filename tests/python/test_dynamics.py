@@ -14,7 +14,7 @@ from scipy.stats import CensoredData, ecdf
 import weir
 from weir.censoring import Wait, summarised
 from weir.curves import Curve, bins, curves
-from weir.dynamics import convergence, crossing, epochs, jain_over_time, jain_since, reclaim
+from weir.dynamics import Epoch, convergence, crossing, epochs, jain_over_time, jain_since, reclaim
 from weir.errors import InputError
 
 rates = st.lists(st.integers(0, 50).map(float), min_size=1, max_size=40)
@@ -100,6 +100,18 @@ def test_who_stays_takes_what_is_set_free() -> None:
     assert reclaim([stays], [curve([0.0] * 10, left_s=10.0)], 10, 20, bin_s=1) is None
 
 
+def test_what_is_set_free_is_measured_while_all_that_leave_are_seen() -> None:
+    gone = [curve([4.0] * 10, left_s=10.0, flow=1), curve([2.0] * 8, left_s=10.0, flow=2)]
+    stays = curve([6.0] * 10 + [11.0] * 5 + [12.0] * 5, flow=0)
+    # 6 + 0.9 × (4 + 2) is 11.4; the second flow's last samples count for nothing.
+    assert reclaim([stays], gone, 10, 20, bin_s=1, hold_s=3) == Wait(5.0)
+
+
+def test_a_wait_that_is_not_over_is_as_long_as_was_watched() -> None:
+    slow, fast = curve([1.0] * 10, flow=0), curve([9.0] * 10, flow=1)
+    assert convergence([slow, fast], 0, 10, bin_s=2, hold_s=2) == Wait(None, 8.0)
+
+
 def test_the_late_one_overtakes_or_does_not() -> None:
     first, late = curve([9, 9, 6, 4, 6]), curve([5, 6, 4], start_s=2)
     assert crossing(first, late, 5, bin_s=1) == Wait(1.0)
@@ -110,6 +122,8 @@ def test_epochs_are_between_coming_and_going() -> None:
     a, b = curve([1] * 10, flow=0), curve([1] * 4, start_s=3.5, left_s=7.8, flow=1)
     found = epochs([a, b])
     assert [(e.start_s, e.end_s) for e in found] == [(0, 3.5), (3.5, 7.5), (7.8, 10)]
+    assert [e.seconds for e in found] == pytest.approx([3.5, 4.0, 2.2])
+    assert Epoch(5.0, 4.0, (), (), ()).seconds == 0
     assert [[c.flow for c in e.active] for e in found] == [[0], [0, 1], [0]]
     assert [[c.flow for c in e.joined] for e in found] == [[0], [1], []]
     assert [[c.flow for c in e.left] for e in found] == [[], [], [1]]
