@@ -77,6 +77,12 @@ def existing(study: str, case: str, file: Path) -> Path:
 
 
 def row_at_sender(file: Path) -> dict[str, Any]:
-    """The one connection of a capture, as seen at its sender."""
-    rows = reading.read([file]).connections.iter_rows(named=True)
-    return next(row for row in rows if row["capture_point"] == "sender")
+    """The one connection of a capture, as seen at its sender.
+
+    Raises:
+        InputError: there is none.
+    """
+    for row in reading.read([file]).connections.iter_rows(named=True):
+        if row["capture_point"] == "sender":
+            return row
+    raise InputError(f"{file}: no connection was captured at its sender")

@@ -185,7 +185,9 @@ def _findings(found: Sequence[Found]) -> Iterator[str]:
     for place in _PLACES:
         own = [one for one in found if one.place == place]
         right = 100 * sum(one.right for one in own) / len(own)
-        largest = sum(max(one.shares, key=one.shares.__getitem__) == one.limit for one in own)
+        largest = sum(
+            max(one.shares, key=one.shares.__getitem__, default="") == one.limit for one in own
+        )
         reached = "reached" if right >= _GOAL else "not reached"
         yield (
             f"Captured at the {place}: {right:.1f} % of the time has the configured limit (goal: "
