@@ -86,7 +86,6 @@ Router = Annotated[
         rich_help_panel=MEASUREMENT,
     ),
 ]
-Pcap = Annotated[Path | None, table.option(Execution, "pcap")]
 Tc = Annotated[str | None, table.option(Comparison, "tc")]
 ReverseTc = Annotated[str | None, table.option(Comparison, "reverse_tc")]
 TrustControllers = Annotated[

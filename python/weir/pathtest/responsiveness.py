@@ -19,7 +19,6 @@ from weir.pathtest import wire
 from weir.pathtest.load import Load
 from weir.pathtest.worker import Worker
 
-DRAFT = "draft-ietf-ippm-responsiveness-09"
 INTERVAL_S = 0.1
 """Between two probes, which alternate between the kinds; the draft allows 100 a second."""
 CLASSES = ((300.0, "poor"), (1000.0, "fair"), (6000.0, "good"))
