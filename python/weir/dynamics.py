@@ -1,4 +1,4 @@
-"""What happens when flows come and go: how fast they share, and who takes what is set free.
+"""What happens when flows start and end: how fast they share, and who takes freed capacity.
 
 Everything is read from the flows' curves over bins of time, which begin at the event in question.
 Definitions and their sources are in docs/metrics.md.
@@ -40,7 +40,7 @@ class Epoch:
 
     @property
     def seconds(self) -> float:
-        """Its length."""
+        """Its length in s."""
         return max(0.0, self.end_s - self.start_s)
 
 

@@ -1,4 +1,4 @@
-"""How a shared path was divided, and what sharing it cost whom.
+"""How a shared path was divided, and what each flow lost by sharing it.
 
 Two scenarios are compared seed by seed, which removes the randomness common to both.
 """
@@ -86,9 +86,10 @@ def size_fairness(solo: BySeed, shared: BySeed) -> Estimate:
 def rtt_exponent(rtts: Sequence[float], rates: Sequence[float]) -> Estimate:
     """The exponent a of x ∝ RTT^-a by least squares in logarithms, with its 95 % interval.
 
-    0 does not care about the RTT, 1 divides by it; Reno's square-root law over a common loss rate
-    gives 1 (Mathis et al. 1997). The interval is Student's with n - 2 degrees of freedom and takes
-    points as independent. No exponent without two different RTTs, or if a flow got nothing at all.
+    0 is independent of the RTT, 1 inversely proportional to it; Reno's square-root law over a
+    common loss rate gives 1 (Mathis et al. 1997). The interval is Student's with n - 2 degrees of
+    freedom and takes points as independent. No exponent without two different RTTs, or if a flow
+    got nothing at all.
     """
     n = len(rtts)
     if len(rates) != n:

@@ -25,8 +25,6 @@ class Losses:
     """The share of packets lost while the queue was not full."""
     overflows: int
     """Packets lost by the full queue."""
-    randoms: int
-    """Packets lost otherwise."""
     run: float | None = None
     """The mean number of random losses in a row, if they come in bursts."""
 
@@ -46,13 +44,13 @@ def separate(packets: Packets, waiting: Floats) -> Losses:
     if held < _LEAST_QUEUE * packets.full or not is_queue(*counts):
         chance = share(overflows + others, int(known.sum()))
         run = _run(packets.lost[known], chance.value)
-        return Losses(Quantity(held, held, None), chance, 0, overflows + others, run)
+        return Losses(Quantity(held, held, None), chance, 0, run)
     near = _near_overflows(packets, waiting, np.flatnonzero(is_high & packets.lost))
     whole = float(np.quantile(near, _FULL)) / packets.full + 1
     limit = float(np.ceil(whole - _PART)) * packets.full
     queue = Quantity(limit, limit - packets.full, limit + packets.full)
     chance = share(others, int(rest.sum()))
-    return Losses(queue, chance, overflows, others, _run(packets.lost[rest], chance.value))
+    return Losses(queue, chance, overflows, _run(packets.lost[rest], chance.value))
 
 
 def longest(waits: Floats) -> float:
@@ -63,7 +61,10 @@ def longest(waits: Floats) -> float:
 
 
 def slack(packet: float, level: float) -> float:
-    """How much less than the most, `level`, a full queue may hold before a packet."""
+    """How much less than the most, `level`, a full queue may hold before a packet.
+
+    All three are bytes, or the times that these bytes wait.
+    """
     return max(_SLACK_PACKETS * packet, _SLACK_SHARE * level)
 
 

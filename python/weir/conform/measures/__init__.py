@@ -1,8 +1,8 @@
 """Measures: functions from one run to a number, which the criteria name.
 
 A measure receives an `Observed`, with `against` one more of the same seed per variant, and its
-arguments by keyword. It returns None if the run cannot be measured, infinity if an event did not
-happen. A yes or no is 1 or 0.
+arguments by keyword. Times are in seconds, sizes in bytes, rates in Mbit/s. It returns None if the
+run cannot be measured, infinity if an event did not happen. A yes or no is 1 or 0.
 """
 
 from __future__ import annotations
