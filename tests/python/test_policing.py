@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -132,6 +133,18 @@ def behind_a_bucket() -> list[Counters]:
 def test_a_queue_that_is_always_there_is_no_policer() -> None:
     first, *rest = behind_a_bucket()
     assert of_counters([first, *(one._replace(srtt_us=80_000) for one in rest)], 1448) is None
+
+
+def test_only_the_rtt_before_losses_counts() -> None:
+    """Another flow may have filled the queue at other times."""
+    readings = behind_a_bucket()
+    losing = [now.retransmits > one.retransmits for one, now in itertools.pairwise(readings)]
+    assert 1 < sum(losing) < len(losing) / 2
+    busy = [
+        one if place == 0 or loses else one._replace(srtt_us=2 * one.srtt_us)
+        for place, (one, loses) in enumerate(zip(readings, [*losing, True], strict=True))
+    ]
+    assert of_counters(busy, 1448) is not None
 
 
 def test_counters_become_packets_at_even_intervals() -> None:
