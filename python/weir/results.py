@@ -54,6 +54,7 @@ _MISUNDERSTANDINGS = (
     AttributeError,
     LookupError,
     RecursionError,
+    StopIteration,
     TypeError,
     ValueError,
     pl.exceptions.PolarsError,

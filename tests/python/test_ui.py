@@ -423,6 +423,15 @@ def test_damaged_results_are_one_line(invoke: Invoke, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("built")
+def test_runs_of_no_case_are_one_line(invoke: Invoke, tmp_path: Path) -> None:
+    own = made.compared(tmp_path / "out", "reno")
+    made.change(own, "runs", pl.lit("another").alias("label"))
+    result = invoke("ui", "--no-open", own.path)
+    assert result.exit_code == 2
+    assert "not as Weir writes results (StopIteration" in " ".join(result.stderr.split())
+
+
+@pytest.mark.usefixtures("built")
 def test_a_used_port_is_named(invoke: Invoke) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
