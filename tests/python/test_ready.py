@@ -13,7 +13,7 @@ from weir.ready import Ready, open_ports
 
 
 def test_each_form_is_read() -> None:
-    for text in ("port:5201", "line:listening on: 9", "delay:250ms"):
+    for text in ("port:5201", "port:1", "port:65535", "line:listening on: 9", "delay:250ms"):
         assert str(Ready.parse(text)) == text
     assert Ready.parse("line:a:b").value == "a:b"
 

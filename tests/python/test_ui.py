@@ -271,6 +271,13 @@ def test_few_rows_are_shown_as_they_are(server: Server, results: weir.Results) -
     assert shown["cwnd_bytes"].to_list() == near["cwnd_bytes"].to_list()
 
 
+def test_rows_are_shown_with_one_more_on_each_side() -> None:
+    series = Series(np.arange(10.0), {"a": np.arange(10.0)})
+    for start, end, expected in ((3, 5, [2, 3, 4, 5, 6]), (0, 1, [0, 1, 2]), (8, 9, [7, 8, 9])):
+        shown = detail(series, start, end, 10)
+        assert shown.t_s.tolist() == shown.mean["a"].tolist() == expected
+
+
 def test_unknown_values_are_left_out_of_bins() -> None:
     nan = float("nan")
     series = Series(np.arange(9.0), {"x": np.array([1, nan, 3, nan, nan, nan, 5, 9, 1.0])})
