@@ -197,6 +197,18 @@ def test_repeats_can_be_chosen(page: Any) -> None:
     assert options == ["median goodput", "all", "1 (seed 1)", "2 (seed 2)"]
 
 
+def test_a_dashed_line_has_a_dashed_name(page: Any) -> None:
+    names = Series(page, "cwnd").root.locator(".panel").first.locator(".values > span")
+    found = {
+        name.text_content().split()[0]: "gradient" in name.locator("i").evaluate(_BACKGROUND)
+        for name in names.all()
+    }
+    assert found == {"flow0": False, "ssthresh": True}
+
+
+_BACKGROUND = "e => getComputedStyle(e).backgroundImage"
+
+
 def test_points_of_a_sweep_can_be_chosen(pages: tuple[Any, Any]) -> None:
     cwnd = Series(pages[1], "cwnd")
     assert cwnd.titles == ["reno", "cubic"]

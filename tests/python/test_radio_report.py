@@ -44,7 +44,7 @@ def test_the_map_shows_nodes_ends_and_links(chain: tuple[weir.Results, Page]) ->
     assert drawn.data["end"].to_list() == ["sender", "", "", "", "receiver"]
     nodes = results.scan("nodes").collect()
     assert drawn.data["airtime"].to_list() == [ratio * 100 for ratio in nodes["airtime_ratio"]]
-    assert "Lines join nodes" in drawn.caption
+    assert "Lines are links" in drawn.caption
     rules = [layer for layer in drawn.spec["layer"] if layer["mark"]["type"] == "rule"]
     assert len(rules) == 1
 
@@ -77,7 +77,7 @@ def test_without_frames_nodes_stand_alone(tmp_path: Path) -> None:
     results = run(tmp_path, measure__frames="0")
     (drawn,) = [figure for figure in figures(results) if figure.name == "topology"]
     assert all(layer["mark"]["type"] != "rule" for layer in drawn.spec["layer"])
-    assert "measure.frames asks for it" in drawn.caption
+    assert "with measure.frames only" in drawn.caption
     assert drawn.svg().startswith("<svg")
 
 

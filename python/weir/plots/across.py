@@ -45,9 +45,9 @@ def intervals(results: Results, cases: Sequence[Case]) -> Figure | None:
     columns = min(_COLUMNS, len(panels))
     chart = in_columns(*panels, columns=columns, spacing={"row": 18, "column": 30})
     caption = (
-        "Dot and bar are the mean and its 95 % interval over the repeats, small points the single "
-        "runs; bars that lie apart belong to stacks that differ, and where they overlap the "
-        "paired differences decide. The axes do not begin at zero."
+        "Dots and bars are means with 95 % intervals over the repeats, small points single runs. "
+        "Stacks whose bars do not overlap differ; where they overlap, the paired differences "
+        "decide. Axes need not begin at zero."
     )
     return Figure("metrics", "Each measure, by stack", caption, chart, data, encode.all_runs(cases))
 

@@ -66,9 +66,9 @@ def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
     many = results.flows["flow"].n_unique() > 1
     meet = ", and, where flows share the link, whether their lines meet" if many else ""
     caption = (
-        f"Look for how fast each flow reaches {capacity} and whether it stays there{meet}; a dip "
-        "and a peak together are a loss, after which the data that had to wait for the repair "
-        f"arrives at once. {_reading(results, shown)}"
+        f"How fast each flow reaches {capacity}, and whether it stays there{meet}. A dip followed "
+        "by a peak is a loss: data behind it is delivered when it is repaired. "
+        f"{_reading(results, shown)}"
     )
     rows = [_flow_rows(results, case, _GOODPUT) for case in shown]
     return stacked("goodput", "Goodput over time", caption, results, shown, rows, draw)

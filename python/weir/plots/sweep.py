@@ -134,7 +134,7 @@ def _caption(key: str, series: int) -> str:
             f"Each stack over {key} with its 95 % interval: where lines cross, the better stack "
             "changes, and where intervals overlap, the paired differences decide"
         )
-    return f"{text}. The vertical axes need not begin at zero."
+    return f"{text}. Vertical axes need not begin at zero."
 
 
 def _are_geometric(numbers: Sequence[float]) -> bool:

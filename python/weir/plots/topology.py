@@ -57,16 +57,14 @@ def topology(results: Results, cases: Sequence[Case]) -> Figure | None:
     ]
     chart = alt.vconcat(*panels, spacing=16) if len(panels) > 1 else panels[0]
     lines = (
-        " Lines join nodes between which recorded data frames were read, the wider the more."
+        " Lines are links over which data frames were received; wider lines had more."
         if links.height
-        else " Which links were used is not recorded: measure.frames asks for it."
+        else " Used links are recorded with measure.frames only."
     )
     caption = (
-        "Each node where it was at first, by number; both axes have one scale. Colour is the share "
-        "of time in which it sent, size and the text below it are the packets of flows that it "
-        f"dropped, by cause. Ends of flows have a thick rim.{lines} Look for the node at which "
-        "load and losses meet: a hop or two behind the sender of a long chain, the middle of a "
-        "cross."
+        "Nodes at their first positions, by number; both axes have the same scale. Colour is the "
+        "share of time in which a node sent. Size, and the text below it, are the packets of flows "
+        f"that it dropped, by cause. End points of flows have a thick rim.{lines}"
     )
     runs = tuple(case.typical for case in shown)
     return Figure(NAME, "Where load and losses are", caption, chart, nodes, runs)

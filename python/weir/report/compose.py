@@ -178,7 +178,7 @@ def _differences(results: Results, found: Sequence[Contrast]) -> ReportTable:
         rows.append([*names, *cells])
     note = (
         "The first stack minus the second, mean ± half of the 95 % interval. Repeats with the same "
-        "seed are compared with each other, which takes out what the seed alone explains. Bold: "
+        "seed are compared with each other, so that the seed has no effect. Bold: "
         "significant and relevant. In brackets: significant only before the correction for the "
         "number of comparisons (Holm). Grey: not significant, or not relevant. "
         f"{caution(found)}"

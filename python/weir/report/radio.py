@@ -83,7 +83,7 @@ def _flows(
         "one way. A route counts as changed at either end of the flow."
     )
     headers = ["case", "flow", "stack", "nodes", *(metric.heading for metric in shown)]
-    return ReportTable("Ways of the flows", headers, rows, note=note)
+    return ReportTable("Routes of the flows", headers, rows, note=note)
 
 
 def _metric(name: str, title: str, unit: str, digits: int) -> Metric:

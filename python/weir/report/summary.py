@@ -56,7 +56,7 @@ def question(results: Results, cases: Sequence[Case]) -> str:
     over = [f"{short_key(key)} ({_values(cases, key)})" for key in results.swept]
     where = f"{network}, over {listed(over)}" if over else network
     if scenario.get("description"):
-        compared = f" {listed(names)}{where}." if len(names) > 1 else f" Seen{where}."
+        compared = f" {listed(names)}{where}." if len(names) > 1 else f" Measured{where}."
         return f"{scenario['description'].rstrip('.')}.{compared if names and where else ''}"
     if len(names) > 1:
         return f"How do {listed(names)} compare{where}?"
@@ -307,7 +307,7 @@ def _limits(results: Results, cases: Sequence[Case]) -> Iterator[str]:
         return
     others = shares.filter((pl.col("position") > 0) & (pl.col("share") >= _WORTH_A_WORD))
     if others.is_empty():
-        yield "What limited the senders was their congestion window, practically all the time."
+        yield "The congestion window limited the senders nearly all of the time."
         return
     if len(cases) > _MANY_PAIRS:
         return

@@ -347,7 +347,8 @@
       for (const line of made.isMany ? [] : made.lines.slice(0, MOST_NAMES)) {
         const value = element("output");
         const swatch = element("i", { class: line.shape });
-        swatch.style.background = shade(line.colour, line.alpha);
+        const colour = shade(line.colour, line.alpha);
+        swatch.style.background = line.dash?.length ? `repeating-linear-gradient(90deg, ${colour} 0 4px, transparent 4px 7px)` : colour;
         made.names.push([line, value]);
         values.append(element("span", {}, swatch, `${line.name} `, value));
       }
