@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from weir.grid import number
 from weir.stats import rank_interval, rounded
 
 
@@ -41,8 +42,8 @@ class Waits:
         """For a cell: `4 s (10/10)`, or `> 14 s (2/10)` where the median was not seen."""
         of = f"({self.ended}/{self.n})"
         if self.median_s is not None:
-            return f"{self.median_s:.3g} s {of}"
-        return f"– {of}" if self.watched_s is None else f"> {self.watched_s:.3g} s {of}"
+            return f"{number(self.median_s)} s {of}"
+        return f"– {of}" if self.watched_s is None else f"> {number(self.watched_s)} s {of}"
 
     def words(self, done: str = "ended") -> str:
         """For people: `8 of 10 converged, median 4.2 s (3 s to 6.1 s)`."""
@@ -50,14 +51,14 @@ class Waits:
             return "not observed"
         text = f"{self.ended} of {self.n} {done}"
         if self.watched_s is not None:
-            text += f" within {self.watched_s:.3g} s"
+            text += f" within {number(self.watched_s)} s"
         if self.median_s is None:
             return text
-        text += f", median {self.median_s:.3g} s"
+        text += f", median {number(self.median_s)} s"
         if self.lo_s is None:
             return text
-        upper = f"to {self.hi_s:.3g} s" if self.hi_s is not None else "or more"
-        return f"{text} ({self.lo_s:.3g} s {upper})"
+        upper = f"to {number(self.hi_s)} s" if self.hi_s is not None else "or more"
+        return f"{text} ({number(self.lo_s)} s {upper})"
 
     def as_json(self) -> dict[str, float | int | None]:
         """The form that `--json` outputs use."""

@@ -12,7 +12,7 @@ from rich.console import Group, RenderableType
 from weir import metrics
 from weir.arrivals import Completions, Spread
 from weir.comparison import Contrast, caution, compared, contrasts
-from weir.grid import Grid, cautioned
+from weir.grid import Grid, cautioned, number
 from weir.stats import Estimate, mean_interval
 from weir.verdicts import verdicts
 
@@ -186,7 +186,7 @@ def _changes_grid(results: Results, changes: Sequence[tuple[Mapping[str, Any], O
             [
                 *naming.of(case),
                 change.event,
-                f"{change.at_s:.3g}",
+                number(change.at_s),
                 estimate_text(change.jain, metrics.BY_NAME["jain_index"]),
                 estimate_text(change.newcomers, metrics.BY_NAME["utilisation"]),
                 "–" if fair is None else fair.short(),

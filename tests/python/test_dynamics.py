@@ -157,6 +157,11 @@ def test_censored_repeats_are_longer_than_what_was_watched() -> None:
     unsure = summarised([Wait(3.0), Wait(9.0), Wait(None, 2.0)])  # it may have been the shortest
     assert unsure.median_s is None
     assert unsure.words("converged") == "2 of 3 converged within 2 s"
+    early = summarised([*map(Wait, (1.0, 2.0, 7.0)), Wait(None, 6.0), Wait(None, 10.0)])
+    assert (early.median_s, early.watched_s) == (None, 6.0)  # the one of 6 s may end before 7 s
+    assert early.short() == "> 6 s (3/5)"
+    assert summarised([Wait(1_234.5)]).short() == "1234 s (1/1)"
+    assert summarised([]).short() == "– (0/0)"
     assert summarised([]).words() == "not observed"
 
 

@@ -80,6 +80,7 @@ def test_harm_never_exceeds_one(solo: float, shared: float) -> None:
 def test_size_fairness_is_what_is_left_of_solo() -> None:
     found = size_fairness({1: 4.0, 2: 5.0}, {1: 2.0, 2: 2.5})
     assert found == Estimate(0.5, 0.5, 0.5, 2)
+    assert size_fairness({1: 0.0, 2: 4.0}, {1: 2.0, 2: 2.0}).n == 1, "alone it got nothing"
 
 
 @given(st.floats(-1, 3), st.lists(st.floats(1, 500), min_size=3, max_size=10, unique=True))

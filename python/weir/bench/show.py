@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir.bench.measure import Row
-from weir.grid import Grid
+from weir.grid import Grid, number
 
 _HEADERS = (
     "case",
@@ -65,13 +65,13 @@ def _grid(group: str, rows: Sequence[Row]) -> Grid:
         (
             row["case"],
             row["simulator"],
-            f"{row['sim_s']:.3g}",
+            number(row["sim_s"]),
             _short(row["data_packets"]),
             _rate(row["goodput_mbps"]),
-            f"{row['cpu_s']:.3g}",
+            number(row["cpu_s"]),
             _short(row["events_per_cpu_s"]),
             _short(row["packets_per_cpu_s"]),
-            f"{row['sim_s_per_cpu_s']:.3g}",
+            number(row["sim_s_per_cpu_s"]),
             f"{row['peak_mib']:.0f}",
             "" if row["run_mib"] is None else f"{row['run_mib']:.1f}",
             notes(row, rows),

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
+from weir.grid import number
 from weir.stats import Estimate, distribution_p_value, mean_interval, mean_ratio, rounded
 from weir.validate.truth import KEYS, OVERLAP, REQUEST, Reference, Values
 
@@ -233,9 +234,9 @@ def packets_row(case: str, of: Kind, kernels: Sequence[int], ours: Sequence[int]
     share = equal / len(theirs) if theirs else 0.0
     is_judged = of == "deterministic"
     notes = [f"{equal} of the first {len(theirs)} acknowledgements"]
-    for number, (a, b) in enumerate(pairs):
+    for place, (a, b) in enumerate(pairs):
         if a != b:
-            notes.append(f"the first that differs is number {number}: {a}, Linux {b}")
+            notes.append(f"the first that differs is number {place}: {a}, Linux {b}")
             break
     if not is_judged:
         notes.append("reported only: the kernel draws random numbers here")
@@ -295,7 +296,7 @@ def _compared(
     counts = [f"ours: mean of {own.n} seeds"] if own.n > 1 else []
     if recorded.n > 1:
         recordings = known(kernels)
-        spread = f"{min(recordings):.3g} to {max(recordings):.3g}"
+        spread = f"{number(min(recordings))} to {number(max(recordings))}"
         counts.append(f"Linux: mean of {recorded.n} runs, {spread}")
     return {
         "ours": rounded(ours),
