@@ -107,11 +107,6 @@ impl Packet {
         &self.bytes
     }
 
-    /// The same, to change them.
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.bytes
-    }
-
     /// The number of links behind it.
     pub(crate) fn hop(&self) -> usize {
         usize::from(self.hop)

@@ -234,7 +234,8 @@ where
     }
 
     /// How many packets wait in the interface queue of `node`.
-    pub fn queue_len(&self, node: NodeId) -> usize {
+    #[cfg(test)]
+    pub(crate) fn queue_len(&self, node: NodeId) -> usize {
         self.nodes.get(usize::from(node.0)).map_or(0, |node| node.queue.len())
     }
 
