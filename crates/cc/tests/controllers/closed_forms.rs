@@ -1,6 +1,6 @@
 //! What theory says of each controller, on the small path of `path`.
 
-use crate::path::{Conditions, MSS, Path};
+use crate::path::{Conditions, MSS, Path, assert_within};
 use weir_units::Duration;
 
 const RTT_MS: u64 = 100;
@@ -19,11 +19,6 @@ fn windows(path: &mut Path, settle: u64, count: usize) -> Vec<u64> {
 
 fn mean(windows: &[u64]) -> f64 {
     windows.iter().sum::<u64>() as f64 / windows.len() as f64
-}
-
-fn assert_within(value: f64, expected: f64, tolerance: f64) {
-    let off = (value / expected - 1.0).abs();
-    assert!(off <= tolerance, "{value} is {:.1} % off {expected}", off * 100.0);
 }
 
 /// A path that holds `capacity` packets and has no queue.

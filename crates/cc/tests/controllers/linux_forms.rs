@@ -1,15 +1,10 @@
 //! What theory says of Linux's further controllers, on the small path of `path`.
 
-use crate::path::{Conditions, MSS, Path};
+use crate::path::{Conditions, MSS, Path, assert_within};
 use weir_units::Duration;
 
 const RTT_MS: u64 = 100;
 const ROUND: Duration = Duration::from_millis(RTT_MS);
-
-fn assert_within(value: f64, expected: f64, tolerance: f64) {
-    let off = (value / expected - 1.0).abs();
-    assert!(off <= tolerance, "{value} is {:.1} % off {expected}", off * 100.0);
-}
 
 /// A path without a queue that loses these packets.
 fn losing(controller: &str, drops: &[u64]) -> Path {

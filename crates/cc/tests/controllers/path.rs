@@ -425,3 +425,9 @@ impl Path {
         call(self.cc.as_mut(), &mut cx);
     }
 }
+
+/// Checks that a measured value is within a relative `tolerance` of what theory says.
+pub(crate) fn assert_within(value: f64, expected: f64, tolerance: f64) {
+    let off = (value / expected - 1.0).abs();
+    assert!(off <= tolerance, "{value} is {:.1} % off {expected}", off * 100.0);
+}

@@ -55,6 +55,17 @@ pub enum Failure {
     Left,
 }
 
+impl Failure {
+    /// What an event of the connection is to a session that is not settled.
+    pub(super) fn of(event: Event) -> Option<Self> {
+        match event {
+            Event::Failed(error) => Some(Self::Broken(error)),
+            Event::Finished | Event::Closed => Some(Self::Left),
+            _ => None,
+        }
+    }
+}
+
 /// The file whose pieces are being written.
 #[derive(Debug)]
 struct Present {
@@ -319,14 +330,8 @@ impl Outgoing {
     }
 
     fn on_event(&mut self, event: Event) {
-        match event {
-            Event::Failed(error) if !self.is_settled() => {
-                self.failure.get_or_insert(Failure::Broken(error));
-            }
-            Event::Finished | Event::Closed if !self.is_settled() => {
-                self.failure.get_or_insert(Failure::Left);
-            }
-            _ => {}
+        if let Some(failure) = Failure::of(event).filter(|_| !self.is_settled()) {
+            self.failure.get_or_insert(failure);
         }
     }
 

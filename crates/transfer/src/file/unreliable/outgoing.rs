@@ -183,14 +183,8 @@ impl OutgoingDatagrams {
     }
 
     fn on_event(&mut self, event: Event) {
-        match event {
-            Event::Failed(error) if !self.is_settled() => {
-                self.failure.get_or_insert(Failure::Broken(error));
-            }
-            Event::Finished | Event::Closed if !self.is_settled() => {
-                self.failure.get_or_insert(Failure::Left);
-            }
-            _ => {}
+        if let Some(failure) = Failure::of(event).filter(|_| !self.is_settled()) {
+            self.failure.get_or_insert(failure);
         }
     }
 
