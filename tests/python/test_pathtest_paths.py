@@ -123,6 +123,7 @@ def test_a_load_finds_a_policer(load: tuple[str, str], tmp_path: Path) -> None:
     assert path.policer_mbps is not None
     assert path.policer_bytes is not None
     assert least < path.policer_mbps.value / 10 < 1.02
+    assert path.policer_mbps.low < 10 < (path.policer_mbps.high or 0)
     assert path.policer_bytes.low < 50_000 < (path.policer_bytes.high or 0)
     # The link is faster, and drops nothing.
     assert path.rate_mbps.value > 1.1 * path.policer_mbps.value

@@ -38,6 +38,8 @@ _LEAST_BUSY_MS = 1.0
 _CLOCK_MS = 0.1
 _LEAST_ERROR = 0.002
 _MOSTLY = 0.5
+_LEAST_USED = 0.75
+"""Share of a policer's rate that a flow gets at least, as Reno behind a small bucket."""
 _NEVER = 1e9
 _REPAIRING = ("recovery", "loss")
 
@@ -243,6 +245,7 @@ def _policer(
         rates.append(mbps * scale)
         buckets.append(max(size * scale, packet))
     rate, bucket = with_errors(float(np.median(rates)), float(np.median(buckets)))
+    rates.append((rate.high or rate.value) / _LEAST_USED)
     # The kernel's counters do not show when between two readings the bucket was empty.
     unread = rate.value * 1e6 / 8 * COUNT_S
     buckets += [max(bucket.low - unread, packet), (bucket.high or 0.0) + unread]
