@@ -26,8 +26,8 @@ def waiting(results: Results, cases: Sequence[Case]) -> Figure | None:
     rows = results.scan("queues").join(monitored, on=["run", "link"])
     data = _curves(rows, "queue_delay_ms", cases)
     caption = (
-        "Curves further left keep the queue shorter, and a curve ends at the longest delay seen. "
-        "Sampled at regular times, all repeats together, start-up included."
+        "Further left is less delay; a curve ends at the longest delay. Samples at regular times, "
+        "all repeats together, start-up included."
     )
     titles = {"x": "queueing delay at the bottleneck, ms", "y": "share of time below it"}
     return _figure("delay-distribution", "How long packets waited", caption, data, titles, cases)
@@ -38,10 +38,7 @@ def answers(results: Results, cases: Sequence[Case]) -> Figure | None:
     if not has_rows(results, "requests", ("run", "latency_ms")):
         return None
     data = _curves(results.scan("requests"), "latency_ms", cases)
-    caption = (
-        "Curves further left answer sooner, and the height at which a curve turns flat is the "
-        "share of faster requests; all requests of all repeats together."
-    )
+    caption = "Further left is faster. All requests of all repeats together."
     titles = {"x": "from request to complete answer, ms", "y": "share of requests within it"}
     return _figure("latency", "How long requests took", caption, data, titles, cases)
 

@@ -97,8 +97,7 @@ def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
     single = results.flows["flow"].n_unique() == 1
     threshold = " The dashed line is ssthresh, which follows each loss." if single else ""
     caption = (
-        f"The shape is the algorithm's signature{_signatures(shown)}.{threshold} "
-        f"{_reading(results, shown)}"
+        f"The shape shows the algorithm{_signatures(shown)}.{threshold} {_reading(results, shown)}"
     )
     title = "Congestion window over time"
     rows = [_flow_rows(results, case, _CWND) for case in shown]

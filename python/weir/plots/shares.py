@@ -46,8 +46,8 @@ def limits(results: Results, cases: Sequence[Case]) -> Figure | None:
         tooltip=encode.tips("case:N", "limit:N", alt.Tooltip("share:Q", format=".1%")),
     ).properties(width=theme.WIDTH - _LABEL_WIDTH, height=encode.ROW_HEIGHT * len(cases))
     caption = (
-        "Blue is time in which the congestion window decided, which is what a comparison of "
-        "controllers should consist of; the rest is time in which something else did."
+        "Blue is time in which the congestion window limited the sender, the rest time in which "
+        "something else did. A comparison of controllers should be mostly blue."
     )
     return Figure("limits", "Where the time went", caption, chart, data, encode.all_runs(cases))
 
@@ -83,7 +83,7 @@ def flows(results: Results, cases: Sequence[Case]) -> Figure | None:
         frames.append(data.with_columns(case=pl.lit(case.name)))
     chart = alt.vconcat(*panels, spacing=12).resolve_scale(x="shared", color="independent")
     caption = (
-        "Flows that share the link fairly stand one below the other; bars are 95 % intervals over "
+        "Points of flows with equal shares are below each other; bars are 95 % intervals over "
         "the repeats."
     )
     runs = encode.all_runs(cases)

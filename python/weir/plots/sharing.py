@@ -50,7 +50,7 @@ def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
     )
     repeated = " Shade: the range over all repeats, line: the run with the median goodput."
     caption = (
-        "One is an equal division; the lower end of the scale is one flow with everything."
+        "1 is an equal division, the lower end of the scale one flow with all goodput."
         f"{changes}{fair if any(found for _, found in moments) else ''} Each point is "
         f"{theme.significant(COARSE_BIN_S)} s in which at least two flows are active."
         f"{repeated if any(len(case.runs) > 1 for case in shown) else ''}"
