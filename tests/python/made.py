@@ -1,4 +1,4 @@
-"""Short real runs for the tests of figures and reports, and ways to spoil them."""
+"""Short real runs for the tests of figures and reports, ways to spoil them, described studies."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ from typing import Any
 import polars as pl
 
 import weir
+from weir import studies
 from weir.disk import sha256
+from weir.studies.described import DescribedStudy
 
 COMPARED = ("reno", "cubic", "bbr")
+
+
+def described(name: str) -> DescribedStudy:
+    """The study of this name, which a description makes."""
+    found = studies.find(name)
+    assert isinstance(found, DescribedStudy)
+    return found
 
 
 def compared(out: Path, *stacks: str, **options: Any) -> weir.Results:

@@ -6,12 +6,12 @@ import itertools
 from pathlib import Path
 
 import pytest
+from made import described
 
 from weir import report, studies
 from weir.stats import Estimate
 from weir.studies import StudyResult, claims
 from weir.studies.cells import Cells, cell
-from weir.studies.described import DescribedStudy
 from weir.studies.random_loss import measures as laws
 from weir.studies.steps import measures as steps
 
@@ -52,7 +52,7 @@ def test_the_two_shares_of_a_pair_add_up_to_one() -> None:
     result = _cells("coexist")
     stacks = ("reno", "cubic", "bbr", "vegas")
     for buffer, (one, other) in itertools.product(
-        _described("coexist").constants["buffers"], itertools.combinations(stacks, 2)
+        described("coexist").constants["buffers"], itertools.combinations(stacks, 2)
     ):
         own = result.table(f"share, {buffer} BDP")
         there, back = own.mean(one, other), own.mean(other, one)
@@ -77,7 +77,7 @@ def test_a_claim_about_a_share_needs_the_whole_interval(
 ) -> None:
     one, other, buffer = pair
     share = cell(f"share, {buffer} BDP", one, other, "share", _within(low, high))
-    (found,) = _described("coexist").claims([share])
+    (found,) = described("coexist").claims([share])
     assert claims.verdict_of(found) == verdict
 
 
@@ -117,14 +117,8 @@ def test_a_claim_about_a_part_of_an_exponent_needs_the_whole_interval(
 ) -> None:
     estimates = {"drop-tail": _within(*over_drop_tail), "fq-codel": _within(0.2, 0.22)}
     cells = [cell("exponent", "reno", queue, "", ours) for queue, ours in estimates.items()]
-    *_, last = _described("rtt-fairness").claims(cells)
+    *_, last = described("rtt-fairness").claims(cells)
     assert claims.verdict_of(last) == verdict
-
-
-def _described(name: str) -> DescribedStudy:
-    found = studies.find(name)
-    assert isinstance(found, DescribedStudy)
-    return found
 
 
 def _within(low: float, high: float) -> Estimate:
@@ -140,7 +134,7 @@ def test_the_laws_are_those_of_their_sources() -> None:
 
 
 def test_the_phases_of_a_link_follow_each_other() -> None:
-    links = _described("steps").constants["links"]
+    links = described("steps").constants["links"]
     assert list(steps.phases(links[0])) == [
         (0, 20, "", 15),
         (15, 5, "down to a quarter", 30),

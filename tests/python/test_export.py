@@ -349,6 +349,13 @@ def test_what_cannot_be_exported_is_refused(invoke: Invoke, tmp_path: Path) -> N
     assert {path.name for path in tmp_path.iterdir()} == {"results", "there"}
 
 
+def test_names_of_cases_with_commas_are_separate(invoke: Invoke) -> None:
+    sweep = ("--sweep", "topology.rtt=9ms,11ms")
+    assert invoke("compare", "reno", "--duration", "1s", "-n", "1", "-q", *sweep).exit_code == 0
+    result = invoke("export", "results/compare/latest", "-f", "csv", "--case", "cubic")
+    assert "there are: reno, topology.rtt=9ms; reno, topology.rtt=11ms" in result.stderr
+
+
 def test_the_command_says_what_it_wrote(invoke: Invoke, tmp_path: Path) -> None:
     words = ("compare", "reno", "--duration", "1s", "-n", "1", "--quiet")
     assert invoke(*words).exit_code == 0

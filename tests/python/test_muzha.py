@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made import described
 
-from weir import studies
 from weir.api import run_plan
 from weir.fairness import jain
 from weir.scenario import Source
@@ -16,7 +16,6 @@ from weir.stats import Estimate
 from weir.studies import Settings, StudyResult, claims
 from weir.studies.cells import Cells, cell, interval_text
 from weir.studies.contest import Contests
-from weir.studies.described import DescribedStudy
 from weir.studies.muzha.measures import index_of_printed, printed_range
 from weir.sweep import Plan, plan
 
@@ -24,13 +23,7 @@ TINY = {"lengths": [4], "seconds": 7, "repeat": 2}
 WINDOWS = (4, 8, 32)
 
 
-def _study() -> DescribedStudy:
-    found = studies.find("muzha")
-    assert isinstance(found, DescribedStudy)
-    return found
-
-
-STUDY = _study()
+STUDY = described("muzha")
 SLIDES = STUDY.constants["slides"]
 PROTOCOLS = STUDY.constants["protocols"]
 
@@ -42,7 +35,7 @@ pytestmark = pytest.mark.timeout(600)
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     """Every part of the study with the shortest chain, two seeds and two seconds that count."""
-    tiny = _study()
+    tiny = described("muzha")
     tiny.data["sizes"]["small"] = TINY
     out = tmp_path_factory.mktemp("muzha")
     return tiny.run(Settings(how={"out": out, "show_progress": False}))
@@ -252,7 +245,7 @@ def test_the_index_of_mean_throughputs_is_not_the_mean_of_indices(done: StudyRes
 
 
 def test_queues_mark_and_atcp_sees_congestion(tmp_path: Path) -> None:
-    study = _study()
+    study = described("muzha")
     study.data["sizes"]["small"] = {**TINY, "seconds": 50, "repeat": 1}
     for kind, key, start in (("case", "label", "marking"), ("cell", "table", "RED")):
         study.data[kind] = [e for e in study.data[kind] if e.get(key, "").startswith(start)]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from made import described
+
 from weir import studies
 from weir.stats import Estimate
 from weir.studies.adapters.measures import why
 from weir.studies.cells import cell
-from weir.studies.described import DescribedStudy
 
 _TRANSPORTS = {"weir": {"why": ""}, "paced": {"why": "paces"}, "all": {"why": "all of it"}}
 _GOODPUT: dict[str, float | str] = {"column": "goodput_mbps", "within": 0.05}
@@ -33,7 +34,7 @@ def test_delays_less_than_a_packet_apart_are_no_difference() -> None:
 
 
 def test_a_ratio_outside_its_bound_differs_and_gives_both_values() -> None:
-    study = _study()
+    study = described("adapters")
     ratio = Estimate(0.9, 0.88, 0.92, 3)
     cells = [
         cell("noq: goodput", "cubic", path, "ratio", own, note="9 against 10 Mbit/s")
@@ -45,7 +46,7 @@ def test_a_ratio_outside_its_bound_differs_and_gives_both_values() -> None:
 
 
 def test_the_study_compares_what_it_should() -> None:
-    full = _study().scope(studies.Settings("full"))
+    full = described("adapters").scope(studies.Settings("full"))
     assert len(full["controllers"]["noq"]) >= 10
     assert len(full["controllers"]["quinn"]) >= 6
     assert set(full["controllers"]["quinn"]) <= set(full["controllers"]["noq"])
@@ -54,9 +55,3 @@ def test_the_study_compares_what_it_should() -> None:
 
 def _just(mean: float) -> Estimate:
     return Estimate(mean, mean, mean, 3)
-
-
-def _study() -> DescribedStudy:
-    study = studies.find("adapters")
-    assert isinstance(study, DescribedStudy)
-    return study

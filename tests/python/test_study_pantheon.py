@@ -9,12 +9,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from made import described
 
 from weir import report, studies
 from weir.plots.scatter import ScatterAxes, scatter
 from weir.studies import StudyResult
 from weir.studies.cells import Cells
-from weir.studies.described import DescribedStudy
 from weir.studies.pantheon.measures import SECONDS, packet_ms, poisson, titled
 from weir.studies.schemes import END_TO_END, KINDS, present
 
@@ -31,13 +31,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     return studies.study("pantheon", repeat=1, out=out, show_progress=False)
 
 
-def _study() -> DescribedStudy:
-    found = studies.find("pantheon")
-    assert isinstance(found, DescribedStudy)
-    return found
-
-
-PATHS = _study().constants["paths"]
+PATHS = described("pantheon").constants["paths"]
 TITLES = titled(PATHS)
 
 

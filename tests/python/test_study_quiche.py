@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from made import described
 
 from weir import studies
 from weir.errors import InputError
 from weir.stats import Estimate
 from weir.studies import claims
 from weir.studies.cells import cell
-from weir.studies.described import DescribedStudy
 from weir.studies.quiche_2370.measures import in_time, late_percent
 
 
@@ -32,7 +32,7 @@ def test_none_of_many_still_has_an_interval() -> None:
 
 
 def test_a_claim_holds_if_the_published_share_is_in_the_interval() -> None:
-    study = _study()
+    study = described("quiche-2370")
     shares = (Estimate(40.0, 21.9, 61.3, 20), Estimate(5.0, 0.9, 23.6, 20))
     places = (("quiche 0.26.0", "before the fix"), ("quiche 0.26.1", "after it"))
     cells = [cell("share", *place, "%", share) for place, share in zip(places, shares, strict=True)]
@@ -45,7 +45,7 @@ def test_a_claim_holds_if_the_published_share_is_in_the_interval() -> None:
 
 
 def test_it_runs_in_guests_by_default() -> None:
-    study = _study()
+    study = described("quiche-2370")
     settings = studies.Settings("full", world=study.worlds[0])
     try:
         plan = study.plan(settings)
@@ -58,9 +58,3 @@ def test_it_runs_in_guests_by_default() -> None:
     assert plan.command.endswith("--seed 1 --world kernel --virtual")
     with pytest.raises(InputError, match="--world sim: study quiche-2370 runs with --world kernel"):
         studies.study("quiche-2370", world="sim")
-
-
-def _study() -> DescribedStudy:
-    study = studies.find("quiche-2370")
-    assert isinstance(study, DescribedStudy)
-    return study
