@@ -507,7 +507,7 @@ def test_a_packet_script_shows_where_a_stack_departs(invoke: Invoke) -> None:
     rows = {row["case"]: row for row in rows_of(result)}
     failed = rows["X3-tail-loss"]
     assert (failed["outcome"], failed["value"]) == (FAIL, 0)
-    assert failed["reason"].startswith("line 17: no packet until ")
+    assert failed["reason"].startswith("line 18: no packet until ")
 
 
 def test_packet_scripts_judge_no_other_stacks() -> None:

@@ -15,7 +15,7 @@ from weir.kernel import build as building
 from weir.kernel import cache, world
 from weir.kernel.cache import Kernel
 from weir.runner import default_jobs, execute
-from weir.scenario import SIM, VIRTUAL, Effective
+from weir.scenario import SIM, VIRTUAL, Effective, Source
 
 REQUESTED = os.environ.get("WEIR_TEST_UML") == "1"
 
@@ -64,6 +64,22 @@ def test_a_flow_from_the_start_measures_its_path() -> None:
     samples = world.run(json.dumps(fields), 3)["samples"].sort("t_s")
     # 40 ms, two segments of 60 bytes at 10 Mbit/s, and the readings of the guest's clock.
     assert samples["srtt_ms"].drop_nulls()[0] == pytest.approx(40.1, abs=0.01)
+
+
+def test_flows_start_on_time() -> None:
+    """A poll of 19 ms may last 19 us longer."""
+    source = Source(
+        """
+        topology = { rate = "10mbit", rtt = "40ms", queue = "1bdp" }
+        flow = [{ stack = "reno", start = "19.3ms" }]
+        measure = { duration = "200ms", events = 10 }
+        """,
+        "late",
+        (),
+    )
+    rows = world.run(source.effective().text, 1)["events"]
+    start = rows.filter(kind="start")["t_s"].item()
+    assert start == pytest.approx(0.0193, abs=2e-9)
 
 
 def test_algorithms_that_no_usual_kernel_has(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_the_controller_of_a_capture_is_named(stack: str, tmp_path: Path) -> Non
     assert row["controller_note"] is None
 
 
-@pytest.mark.parametrize("stack", ["bbr3", "copa"])
+@pytest.mark.parametrize("stack", ["bbr2", "bbr3", "copa"])
 def test_a_controller_that_is_no_candidate_is_unknown(stack: str, tmp_path: Path) -> None:
     row = _identified(stack, tmp_path)
     assert row["controller"] == "unknown"

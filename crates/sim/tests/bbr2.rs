@@ -29,7 +29,8 @@ fn in_a_shallow_queue_it_loses_much_less_than_version_1() {
     for queue in [50, 100] {
         let (new, old) = (alone(queue, 0, "bbr2"), alone(queue, 0, "bbr"));
         assert!(old.1 > 0.01, "{queue}: {old:?}");
-        assert!(new.1 < old.1 / 5.0, "{queue}: {new:?}, version 1 {old:?}");
+        // It would be a tenth without an answer to losses, because version 2 probes seldom.
+        assert!(new.1 < old.1 / 20.0, "{queue}: {new:?}, version 1 {old:?}");
         // It cruises with 15 % of headroom.
         assert!(new.0 > 0.8 * 50.0, "{queue}: {new:?}");
     }
@@ -46,7 +47,7 @@ fn one_percent_of_random_loss_leaves_most_of_the_goodput() {
 #[test]
 fn random_loss_and_a_shallow_queue_cost_it_less_than_version_1() {
     let (new, old) = (alone(100, 1, "bbr2"), alone(100, 1, "bbr"));
-    assert!(new.1 - 0.01 < (old.1 - 0.01) / 2.0, "{new:?}, version 1 {old:?}");
+    assert!(new.1 - 0.01 < (old.1 - 0.01) / 10.0, "{new:?}, version 1 {old:?}");
     assert!(new.0 > 0.5 * 50.0, "{new:?}");
 }
 

@@ -83,9 +83,9 @@ pub use stats::{Flight, Snapshot, Stats};
 use weir_units::{Duration, Instant};
 pub use window_limit::{LimitingEnd, WindowLimit, WindowLimitError};
 
-/// RFC 7323's clock: milliseconds, as in Linux.
+/// RFC 7323's clock: milliseconds, as in Linux, which begin with its ticks.
 pub(crate) fn timestamp_ms(now: Instant) -> u32 {
-    (now.as_nanos() / 1_000_000) as u32
+    ticks(now) as u32
 }
 
 /// When a timer fires that Linux sets at `now` for `delay`: never early, on a tick of its timer wheel
@@ -111,6 +111,12 @@ const TICK_NANOS: u64 = 1_000_000;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn timestamps_change_with_the_ticks() {
+        let at = |micros| timestamp_ms(Instant::ZERO + Duration::from_micros(micros));
+        assert_eq!([0, 749, 750, 1_749, 1_750].map(at), [0, 0, 1, 1, 2]);
+    }
 
     #[test]
     fn timers_fire_on_the_wheels_ticks() {

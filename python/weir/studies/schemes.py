@@ -14,6 +14,7 @@ END_TO_END = (
     "reno",
     "cubic",
     "bbr",
+    "bbr2",
     "bbr3",
     "vegas",
     "veno",

@@ -41,6 +41,11 @@ pub struct Emulator {
     devices: [Device; 2],
     memory: MemoryLimit,
     origin: Instant,
+    /// Whether time stands still during a turn but where it waits, as in a guest. A reading of the clock
+    /// is a system call there, which takes as long as a packet.
+    stands_still: bool,
+    /// The time at which the current turn began.
+    turn_began: Instant,
     /// Whether devices have superpackets.
     offload: bool,
     spin: Spin,
@@ -139,6 +144,8 @@ impl Emulator {
             devices,
             memory: MemoryLimit::new(MEMORY),
             origin: clock::next_like_simulated(),
+            stands_still: clock::is_virtual(),
+            turn_began: Instant::ZERO,
             due: VecDeque::new(),
             arrived: VecDeque::new(),
             passages: vec![Histogram::new(); spec.flows.len()],
@@ -162,7 +169,8 @@ impl Emulator {
     /// If a device cannot be read or waited for any more, or packets not be recorded.
     pub fn turn(&mut self, until: Instant) -> io::Result<()> {
         self.health.begin();
-        self.advance(self.clock().min(until));
+        self.turn_began = self.clock();
+        self.advance(self.turn_began.min(until));
         self.recorder.as_mut().map_or(Ok(()), Recorder::check)?;
         if self.net.now >= until {
             return Ok(());
@@ -179,6 +187,11 @@ impl Emulator {
     /// The time since the run began: since this was opened, or a millisecond later.
     pub fn clock(&self) -> Instant {
         Instant::ZERO + clock::now().saturating_since(self.origin)
+    }
+
+    /// The time since the run began, within a turn and before it waits.
+    pub(super) fn clock_in_turn(&self) -> Instant {
+        if self.stands_still { self.turn_began } else { self.clock() }
     }
 
     /// When the run began, on the machine's clock ([`clock::now`]).
@@ -284,7 +297,7 @@ impl Emulator {
                 self.readable[direction as usize] = false;
                 return Ok(number > 0);
             };
-            self.advance(self.clock().min(until));
+            self.advance(self.clock_in_turn().min(until));
             self.enter(direction, len);
         }
         Ok(true)
@@ -330,7 +343,7 @@ impl Emulator {
     /// Waits for a packet, or for what is due on a link, until `until` at most.
     fn wait(&mut self, until: Instant) -> io::Result<()> {
         let next = self.leaves_at().or_else(|| self.net.next_time());
-        let now = self.clock();
+        let now = self.clock_in_turn();
         let sleep_until = match next {
             Some(next) if next < until => self.spin.sleep_until(now, next),
             _ => Some(until),
@@ -340,7 +353,7 @@ impl Emulator {
             return Ok(());
         };
         let sources = [self.devices[0].as_fd(), self.devices[1].as_fd()];
-        wait_any(&sources, self.origin + (sleep_until - Instant::ZERO), &mut self.readable)
+        wait_any(&sources, sleep_until - now, &mut self.readable)
     }
 }
 

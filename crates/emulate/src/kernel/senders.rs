@@ -164,7 +164,7 @@ impl Senders<'_> {
         let own = self.list.iter().filter_map(Sender::next_time);
         let next = own.chain(others.into_iter().flatten()).min().unwrap_or(Instant::MAX);
         let most = next.saturating_since(self.shared.now()).min(LONGEST_WAIT);
-        for (number, flags) in polls.wait(most)? {
+        for (number, flags) in polls.wait(without_slack(most))? {
             self.list[number].work(flags, scratch)?;
         }
         Ok(())
@@ -403,6 +403,12 @@ impl<'a> Sender<'a> {
 pub(super) fn after(due: Instant, every: Duration, now: Instant) -> Instant {
     let passed = (now - due).as_nanos() / every.as_nanos();
     due.saturating_add(every.saturating_mul(passed + 1))
+}
+
+/// A wait that ends within `wait`, though a poll may last a thousandth longer (`select_estimate_accuracy`). What is
+/// left is another wait, and a thousandth of that is nothing.
+fn without_slack(wait: Duration) -> Duration {
+    wait - wait / 1_000
 }
 
 /// As much of an answer is discarded at a time.

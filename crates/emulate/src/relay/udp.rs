@@ -223,7 +223,7 @@ impl Carrier for UdpRelay {
             let sockets = self.clients.iter().map(|(_, client)| client.own.socket.as_fd());
             let sources: Vec<BorrowedFd<'_>> =
                 std::iter::once(self.listen.as_fd()).chain(sockets).collect();
-            wait_any(&sources, until, &mut readable)?;
+            wait_any(&sources, until.saturating_since(clock::now()), &mut readable)?;
             let ids: Vec<u32> = self.clients.iter().map(|(id, _)| id).collect();
             self.take_in(&ids, &readable);
             self.give_out();

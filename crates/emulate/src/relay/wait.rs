@@ -4,19 +4,18 @@ use std::io;
 use std::os::fd::BorrowedFd;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use weir_sockets::clock;
-use weir_units::{Duration, Instant};
+use weir_units::Duration;
 
-/// Waits until one of `sources` can be read or `until` has come, and says of each whether it can.
+/// Waits until one of `sources` can be read, or for `most`, and says of each whether it can.
 ///
 /// # Errors
 /// What the system reports; an interrupting signal counts as nothing to do.
 pub(crate) fn wait_any(
     sources: &[BorrowedFd<'_>],
-    until: Instant,
+    most: Duration,
     readable: &mut Vec<bool>,
 ) -> io::Result<()> {
-    let left = until.saturating_since(clock::now()).min(LONGEST).as_nanos();
+    let left = most.min(LONGEST).as_nanos();
     let timeout =
         Timespec { tv_sec: (left / 1_000_000_000) as _, tv_nsec: (left % 1_000_000_000) as _ };
     let mut polled: Vec<PollFd<'_>> =

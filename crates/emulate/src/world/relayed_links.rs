@@ -142,9 +142,9 @@ impl<'a> RelayedLinks<'a> {
 
     /// Waits until `until`, or for something to read, but at most the longest wait.
     pub(super) fn wait(&mut self, until: Instant) -> io::Result<()> {
-        let until = until.min(self.clock() + LONGEST_WAIT);
+        let most = until.saturating_since(self.clock()).min(LONGEST_WAIT);
         let sources = [self.senders.as_fd(), self.receivers.as_fd(), self.relay.as_fd()];
-        wait_any(&sources, self.origin + (until - Instant::ZERO), &mut self.readable)
+        wait_any(&sources, most, &mut self.readable)
     }
 
     /// Sends a packet from the relay to the host at its end.

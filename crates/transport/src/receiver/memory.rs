@@ -5,9 +5,10 @@
 //! taken  = memory / 2, or since Linux 6.5 memory ((mss << 8) / memory) / 256
 //! window = min(limit, buffer - taken * segments)       at each acknowledgement, never less than was offered
 //! limit += min(2 payload, window - limit)              for each segment (`tcp_grow_window`)
+//! limit <= buffer - mss                                of a buffer that may grow, before it does
 //! ```
 //!
-//! Source: Linux 6.1 and 6.12, `tcp_grow_window`, `tcp_win_from_space`, `__tcp_select_window`.
+//! Source: Linux 6.1 and 6.12, `tcp_grow_window`, `tcp_win_from_space`, `__tcp_select_window`, `tcp_init_buffer_space`.
 
 use super::Receiver;
 use crate::sender::segment_memory;
@@ -16,7 +17,7 @@ impl Receiver {
     /// Segments in the kernel's memory while this one is taken in: those behind a hole, and itself if it is next
     /// (`sk_rmem_alloc`). Nothing asks for them once the window has its size.
     pub(super) fn held(&self, offset: u64, len: u32) -> u64 {
-        if self.window_limit >= self.buffer {
+        if self.window_limit >= self.window_clamp {
             return 0;
         }
         let next = if offset <= self.rcv_nxt() { u64::from(len) } else { 0 };
@@ -26,10 +27,11 @@ impl Receiver {
     /// Linux's `tcp_grow_window`: twice what arrives, out of order too unless duplicates must look
     /// alike, as far as `held` segments leave space. Returns whether there was any.
     pub(super) fn grow_window(&mut self, len: u32, held: u64) -> bool {
-        if self.window_limit >= self.buffer {
+        if self.window_limit >= self.window_clamp {
             return false;
         }
-        let space = self.buffer.saturating_sub(self.window_limit + held * self.segment_window());
+        let free = self.buffer.saturating_sub(held * self.segment_window());
+        let space = free.min(self.window_clamp).saturating_sub(self.window_limit);
         self.window_limit += (2 * u64::from(len)).min(space);
         space > 0
     }

@@ -36,6 +36,8 @@ pub(crate) struct Receiver {
     autotune: Option<Box<Autotune>>,
     /// The largest window to offer: Linux's grows with what arrives (`rcv_ssthresh`).
     window_limit: u64,
+    /// How far that grows (`window_clamp`).
+    window_clamp: u64,
     /// By the length of the route.
     offer_limit: OfferLimit,
     /// The same in bytes.
@@ -99,6 +101,7 @@ impl Receiver {
             largest: config.largest_recv_buffer().get(),
             autotune: Autotune::new(config).map(Box::new),
             window_limit: first_window(config),
+            window_clamp: first_clamp(config),
             offer_limit: OfferLimit::new(config),
             route_limit: u64::MAX,
             mss: u64::from(config.mss),
@@ -273,7 +276,11 @@ impl Receiver {
         if let Some(autotune) = &mut self.autotune {
             let rcv_nxt = self.reassembly.rcv_nxt();
             let grown = autotune.on_read(now, before..self.read, rcv_nxt).unwrap_or_default();
-            self.buffer = grown.clamp(self.buffer, self.largest);
+            let grown = grown.min(self.largest);
+            if grown > self.buffer {
+                self.buffer = grown;
+                self.window_clamp = grown;
+            }
         }
         if taken > 0 {
             self.announce_opening();
@@ -290,6 +297,7 @@ impl Receiver {
         self.autotune = None;
         self.buffer = bytes.min(self.largest);
         self.window_limit = self.buffer;
+        self.window_clamp = self.buffer;
         self.announce_opening();
     }
 
@@ -416,6 +424,16 @@ fn first_window(config: &Config) -> u64 {
         DelayedAck::Off | DelayedAck::Rfc1122 | DelayedAck::Frequency(_) => buffer,
     };
     buffer.min(config.initial_recv_window.map_or(usual, Bytes::get))
+}
+
+/// Linux keeps a segment of a buffer back until that grows (`tcp_init_buffer_space`), since 6.5 until the memory of
+/// segments is measured.
+fn first_clamp(config: &Config) -> u64 {
+    let (buffer, mss) = (config.recv_buffer.get(), u64::from(config.mss));
+    if config.max_recv_buffer.is_none() || config.initial_recv_window.is_some() {
+        return buffer;
+    }
+    buffer.saturating_sub(mss).max(2 * mss).min(buffer)
 }
 
 #[cfg(test)]

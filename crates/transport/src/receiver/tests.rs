@@ -67,6 +67,36 @@ fn a_window_grows_no_further_than_held_segments_let_it() {
     assert_eq!(grown, 33 * 2_896 + 912);
 }
 
+/// `tcp_init_buffer_space`. Since Linux 6.5 that ends when the memory of segments is measured.
+#[test]
+fn a_segment_of_a_buffer_is_kept_back_until_the_buffer_grows() {
+    let config = Config {
+        recv_buffer: Bytes(100 * 1_448),
+        max_recv_buffer: Some(Bytes(1 << 20)),
+        ..Config::default()
+    };
+    let mut receiver = Receiver::new(&config);
+    let mut arrive = |count: u64| {
+        for _ in 0..count {
+            let (at, now) = (receiver.rcv_nxt(), Instant::ZERO);
+            receiver.on_data(now, at, 1_448, false);
+            receiver.read(now, 1_448);
+        }
+        (receiver.window_limit, receiver.buffer)
+    };
+    assert_eq!(arrive(50), (99 * 1_448, 100 * 1_448));
+    receiver.on_echo(1, Duration::from_millis(1), 1_448);
+    receiver.read(Instant::ZERO, 0);
+    let at = receiver.rcv_nxt();
+    let later = Instant::ZERO + Duration::from_millis(2);
+    receiver.on_data(later, at, 1_448, false);
+    receiver.read(later, 1_448);
+    assert!(receiver.buffer > 100 * 1_448);
+    assert_eq!(receiver.window_clamp, receiver.buffer);
+    let newer = Config { initial_recv_window: Some(Bytes(65_536)), ..config };
+    assert_eq!(Receiver::new(&newer).window_clamp, 100 * 1_448);
+}
+
 /// `tcp_sack_compress_send_ack`: what was held back leaves before the segment that opens another gap, which asks
 /// for no acknowledgement itself.
 #[test]

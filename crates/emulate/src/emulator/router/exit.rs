@@ -58,7 +58,7 @@ impl Emulator {
     }
 
     fn write_group(&mut self, direction: Direction, group: &Group) {
-        let now = self.clock();
+        let now = self.clock_in_turn();
         group.dues.iter().for_each(|due| self.note_lateness(direction, *due, now));
         let written = group.write(self.exit(direction));
         let meter = &mut self.meters[direction as usize];
@@ -72,7 +72,7 @@ impl Emulator {
     }
 
     fn write(&mut self, due: Instant, packet: &Packet<Load>) {
-        let now = self.clock();
+        let now = self.clock_in_turn();
         self.note_lateness(packet.direction, due, now);
         let written = self.write_alone(packet);
         let meter = &mut self.meters[packet.direction as usize];
