@@ -16,8 +16,7 @@ _KNOWN = (
     ("10m-reno-cubic", _CHAOS),
     (
         "10m-rpc-bbr",
-        f"{_BBR}; over 5 seeds a median request takes 0.92 of its time in Linux (± 0.07), "
-        "why is not known",
+        f"{_BBR}; over 5 seeds a median request takes 0.90 of its time in Linux, why is not known",
     ),
     ("10m-pie-reno", "the five recordings of Linux have sawteeth of 1.68 to 1.89 s"),
     ("*-bbr", _BBR),
