@@ -120,7 +120,7 @@ def chosen(results: Results, case: str | None, repeat: int | None) -> list[Expor
     """
     cases = {one["label"]: one for one in results.cases}
     if case is not None and case not in cases:
-        raise InputError(f"--case {case}: there is none; there are: {', '.join(cases)}")
+        raise InputError(f"--case {case}: there is none; there are: {'; '.join(cases)}")
     stems = capture.names(list(cases))
     rows = results.runs.filter(pl.col("status") == "ok").sort("run")
     runs = [
