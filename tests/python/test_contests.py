@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,11 +20,24 @@ from weir.studies.steps import measures as steps
 NAMES = ("coexist", "random-loss", "rtt-fairness", "steps")
 
 
+Ran = Callable[[str], StudyResult]
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
+    """Runs a study at its small size, with two seeds; a second call has the same results."""
+
+    @cache
+    def run(name: str) -> StudyResult:
+        out = tmp_path_factory.mktemp(name)
+        return studies.study(name, repeat=2, out=out, show_progress=False)
+
+    return run
+
+
 @pytest.fixture(scope="module", params=NAMES)
-def done(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
-    """Each study at its small size, with two seeds."""
-    out = tmp_path_factory.mktemp(request.param)
-    return studies.study(request.param, repeat=2, out=out, show_progress=False)
+def done(request: pytest.FixtureRequest, ran: Ran) -> StudyResult:
+    return ran(request.param)
 
 
 def test_every_cell_has_a_value_or_says_why_not(done: StudyResult) -> None:
@@ -48,8 +63,8 @@ def test_the_report_can_be_drawn_again_from_disk(done: StudyResult) -> None:
     assert text.count("vega-embed") or text.count("<svg"), "no figure at all"
 
 
-def test_the_two_shares_of_a_pair_add_up_to_one() -> None:
-    result = _cells("coexist")
+def test_the_two_shares_of_a_pair_add_up_to_one(ran: Ran) -> None:
+    result = Cells(ran("coexist").rows)
     stacks = ("reno", "cubic", "bbr", "vegas")
     for buffer, (one, other) in itertools.product(
         described("coexist").constants["buffers"], itertools.combinations(stacks, 2)
@@ -145,18 +160,3 @@ def test_the_phases_of_a_link_follow_each_other() -> None:
         assert ats == sorted(ats)
         assert ats[0] == 0
         assert ats[-1] < link["seconds"]
-
-
-_DONE: dict[str, Cells] = {}
-
-
-def _cells(name: str) -> Cells:
-    return _DONE[name]
-
-
-@pytest.fixture(autouse=True)
-def _remembered(request: pytest.FixtureRequest) -> None:
-    """Keeps the cells of a study that a test of this module has run."""
-    if "done" in request.fixturenames:
-        result: StudyResult = request.getfixturevalue("done")
-        _DONE[result.results.manifest["name"]] = Cells(result.rows)
