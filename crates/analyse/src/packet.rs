@@ -1,7 +1,8 @@
 //! From the bytes of a packet to what the analysis needs of it.
 //!
 //! Lengths come from the IP header, never from the bytes that were kept: captures often keep headers only. Sources:
-//! RFC 791, RFC 8200, RFC 9293 §3.1, RFC 7323 (window scale, timestamps), RFC 2018 (SACK).
+//! RFC 791, RFC 8200, RFC 9293 §3.1, RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 9000 §17
+//! (QUIC).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -31,10 +32,42 @@ pub enum Content {
     /// A segment of TCP.
     Tcp(Segment),
     /// A datagram of UDP.
-    Udp {
-        /// Bytes after the UDP header.
-        payload: u32,
+    Udp(Datagram),
+}
+
+/// A datagram of UDP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Datagram {
+    /// Bytes after the UDP header.
+    pub payload: u32,
+    /// The header of QUIC that they may begin with. Other protocols can look the same.
+    pub quic: Option<QuicHeader>,
+}
+
+/// What a header of QUIC shows (RFC 9000 §17).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QuicHeader {
+    /// Of the handshake.
+    Long {
+        /// The version.
+        version: u32,
     },
+    /// Of data.
+    Short {
+        /// The spin bit.
+        spin: bool,
+    },
+}
+
+impl QuicHeader {
+    /// The header at the start of `bytes`, if the fixed bit is set.
+    fn of(bytes: &[u8]) -> Option<Self> {
+        match bytes.first()? {
+            first if first & FIXED_BIT == 0 => None,
+            first if first & LONG == 0 => Some(Self::Short { spin: first & SPIN != 0 }),
+            _ => Some(Self::Long { version: word(bytes, 1)? }),
+        }
+    }
 }
 
 /// A segment of TCP.
@@ -173,7 +206,10 @@ fn transport(
     let ports = (half(bytes, 0)?, half(bytes, 2)?);
     let content = match protocol {
         TCP => Content::Tcp(segment(bytes, len)?),
-        UDP => Content::Udp { payload: len.checked_sub(UDP_HEADER)? },
+        UDP => Content::Udp(Datagram {
+            payload: len.checked_sub(UDP_HEADER as u32)?,
+            quic: bytes.get(UDP_HEADER..).and_then(QuicHeader::of),
+        }),
         _ => return None,
     };
     Some(Packet {
@@ -257,7 +293,12 @@ const UDP: u8 = 17;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 const TCP_HEADER: usize = 20;
-const UDP_HEADER: u32 = 8;
+const UDP_HEADER: usize = 8;
+
+// The first byte of QUIC's headers.
+const LONG: u8 = 0x80;
+const FIXED_BIT: u8 = 0x40;
+const SPIN: u8 = 0x20;
 
 // Extension headers of IPv6.
 const HOP_BY_HOP: u8 = 0;

@@ -10,11 +10,13 @@ use crate::packet::{self, Content};
 use crate::qlog;
 use crate::rows::{ConnectionRow, PacketRow, PointRow, SliceRow};
 use crate::table::Table;
+use crate::udp::{UdpFlows, UdpRow};
 
 /// Reads captures, one after the other.
 #[derive(Debug)]
 pub struct Reading {
     table: Table,
+    udp: UdpFlows,
     counts: CaptureCounts,
 }
 
@@ -29,6 +31,8 @@ pub struct CaptureCounts {
     pub udp_packets: u64,
     /// Bytes of data in them.
     pub udp_bytes: u64,
+    /// Flows of UDP beyond the largest number of rows.
+    pub dropped_udp_flows: u64,
     /// Packets of other protocols, fragments, and packets of which too little was kept.
     pub other_packets: u64,
     /// Packets of link types that are not read.
@@ -56,6 +60,8 @@ pub struct Tables {
     pub points: Vec<PointRow>,
     /// Their data packets, if they were kept.
     pub packets: Vec<PacketRow>,
+    /// The flows of UDP, the one with the most bytes first.
+    pub udp_flows: Vec<UdpRow>,
     /// What the captures contain.
     pub counts: CaptureCounts,
 }
@@ -69,7 +75,11 @@ impl Default for Reading {
 impl Reading {
     /// Nothing read yet; up to `most_open` connections are followed at a time.
     pub fn with_limit(most_open: usize) -> Self {
-        Self { table: Table::new(most_open), counts: CaptureCounts::default() }
+        Self {
+            table: Table::new(most_open),
+            udp: UdpFlows::default(),
+            counts: CaptureCounts::default(),
+        }
     }
 
     /// The same that returns the first 65,536 data packets of each of the largest connections, too.
@@ -96,6 +106,7 @@ impl Reading {
         }
         let mut reader = CaptureReader::of(opened)?;
         self.table.begin_file(name);
+        self.udp.begin_file(name);
         let counts = &mut self.counts;
         while let Some(record) = reader.next_record() {
             counts.packets += 1;
@@ -117,9 +128,10 @@ impl Reading {
                         counts.tcp_packets += 1;
                         self.table.handle(&packet, segment);
                     }
-                    Content::Udp { payload } => {
+                    Content::Udp(datagram) => {
                         counts.udp_packets += 1;
-                        counts.udp_bytes += u64::from(*payload);
+                        counts.udp_bytes += u64::from(datagram.payload);
+                        self.udp.handle(&packet, *datagram);
                     }
                 },
             }
@@ -147,6 +159,7 @@ impl Reading {
         let mut tables = Tables { counts: self.counts, ..Tables::default() };
         tables.counts.dropped_connections += dropped;
         tables.counts.evicted_connections = evicted;
+        (tables.udp_flows, tables.counts.dropped_udp_flows) = self.udp.into_rows();
         for one in rows {
             tables.connections.push(one.connection);
             tables.slices.extend(one.slices);

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use weir_analyse::{
     CaptureCounts, ConnectionRow, PacketRow, PointRow, ReadError, Reading, SentPacket, SliceRow,
+    UdpRow,
 };
 
 use crate::table::Table;
@@ -15,7 +16,7 @@ use crate::table::Table;
 /// The tables of captures.
 #[pyclass(frozen, module = "weir._native")]
 pub(crate) struct CaptureTables {
-    tables: [weir_lab::Table; 4],
+    tables: [weir_lab::Table; 5],
     counts: CaptureCounts,
     /// Why files were not read to their ends.
     warnings: Vec<String>,
@@ -23,7 +24,7 @@ pub(crate) struct CaptureTables {
 
 #[pymethods]
 impl CaptureTables {
-    /// The table called `name`: `connections`, `slices`, `points` or `packets`.
+    /// The table called `name`: `connections`, `slices`, `points`, `packets` or `udp_flows`.
     fn table(&self, name: &str) -> PyResult<Table> {
         let found = self.tables.iter().find(|table| table.name == name);
         let found = found.map(|table| Table::new(table.batch.clone()));
@@ -38,6 +39,7 @@ impl CaptureTables {
             tcp_packets,
             udp_packets,
             udp_bytes,
+            dropped_udp_flows,
             other_packets,
             unknown_link_packets,
             damaged_packets,
@@ -51,6 +53,7 @@ impl CaptureTables {
             ("tcp_packets", tcp_packets),
             ("udp_packets", udp_packets),
             ("udp_bytes", udp_bytes),
+            ("dropped_udp_flows", dropped_udp_flows),
             ("other_packets", other_packets),
             ("unknown_link_packets", unknown_link_packets),
             ("damaged_packets", damaged_packets),
@@ -128,6 +131,7 @@ pub(crate) fn read_captures(
             slices(&tables.slices),
             points(&tables.points),
             data_packets(&tables.packets),
+            udp_flows(&tables.udp_flows),
         ],
         counts: tables.counts,
         warnings,
@@ -245,3 +249,29 @@ weir_lab::table!(
 );
 
 weir_lab::table!(points, "points", PointRow { connection, t_s, start_bytes, end_bytes, kind });
+
+weir_lab::table!(
+    udp_flows,
+    "udp_flows",
+    UdpRow {
+        flow,
+        file,
+        interface,
+        client,
+        server,
+        protocol,
+        start_s,
+        duration_s,
+        client_packets,
+        client_bytes,
+        client_mbps,
+        server_packets,
+        server_bytes,
+        server_mbps,
+        datagram_bytes_max,
+        first_answer_ms,
+        spin_rtt_ms_min,
+        spin_rtt_ms_p50,
+        spin_samples,
+    }
+);

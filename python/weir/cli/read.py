@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -22,7 +23,8 @@ _HELP = """Read packet captures, qlogs or results, and show what limited each co
 Files are pcap, pcapng or qlog, also compressed by gzip or zstd. Captures are made at the sender, at
 the receiver or between them. A qlog is that of one end. Of a result directory all runs are read.
 Prints per connection: amount, goodput, round-trip time, retransmissions by kind, the congestion
-control of the sender, and the shares of time in which a limit held it.
+control of the sender, and the shares of time in which a limit held it. Flows of UDP and QUIC have
+a table of their own.
 
 Exit codes: 0 read, 2 an input is none of these. See docs/read.md."""
 
@@ -80,9 +82,12 @@ def read(
         output.note(f"warning: {warning}", quiet=quiet)
     if json:
         rows = [json_row(row) for row in found.connections.iter_rows(named=True)]
-        output.print_json("read", rows, counts=found.counts, warnings=list(found.warnings))
+        flows = found.udp_flows.to_dicts()
+        warnings = list(found.warnings)
+        output.print_json("read", rows, udp_flows=flows, counts=found.counts, warnings=warnings)
     else:
-        output.show(_grid(found, most).rich())
+        for grid in _grids(found, most):
+            output.show(grid.rich())
     if out is not None:
         from weir.reading.report import write_report
 
@@ -103,6 +108,15 @@ def json_row(row: dict[str, Any]) -> dict[str, Any]:
     kept = {n: v for n, v in row.items() if n not in COLUMNS and not n.startswith("tshark_")}
     kept["controller_candidates"] = candidates(row)
     return {**kept, "limits": shares, "tshark": counts}
+
+
+def _grids(found: Captures, most: int) -> Iterator[Grid]:
+    from weir.reading.flows import flow_grid
+
+    if not found.connections.is_empty() or found.udp_flows.is_empty():
+        yield _grid(found, most)
+    if not found.udp_flows.is_empty():
+        yield flow_grid(found.udp_flows, most)
 
 
 def _grid(found: Captures, most: int) -> Grid:

@@ -50,6 +50,8 @@ class Captures:
     """Their segments and acknowledgements, thinned."""
     packets: pl.DataFrame
     """Their data packets in the order of sending, up to 65,536 each; empty unless wanted."""
+    udp_flows: pl.DataFrame
+    """One row per flow of UDP, the one with the most bytes first."""
     counts: dict[str, int]
     """Packets by kind."""
     warnings: tuple[str, ...]
@@ -59,7 +61,12 @@ class Captures:
         """The same of files that are called `name`; of several interfaces only the sender's."""
         frame = self.connections.with_columns(file=pl.lit(name))
         at_sender = frame.filter(pl.col("capture_point") == "sender")
-        return replace(self, connections=frame if at_sender.is_empty() else at_sender)
+        flows = self.udp_flows.with_columns(file=pl.lit(name))
+        return replace(
+            self,
+            connections=frame if at_sender.is_empty() else at_sender,
+            udp_flows=flows,
+        )
 
     def renumbered(self, number: pl.Expr) -> Captures:
         """The same with other numbers of connections."""
@@ -77,7 +84,7 @@ class Captures:
         """
         with write_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            for name in TABLES:
+            for name in (*TABLES, "udp_flows"):
                 getattr(self, name).write_parquet(folder / f"{name}.parquet")
 
 
@@ -120,7 +127,7 @@ def _of_files(files: Sequence[Path], *, packets: bool) -> Captures:
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror or error}") from None
     counts = dict(found.counts)
-    tables = {name: pl.DataFrame(found.table(name)) for name in (*TABLES, "packets")}
+    tables = {name: pl.DataFrame(found.table(name)) for name in (*TABLES, "packets", "udp_flows")}
     warnings = (*found.warnings, *_warnings(counts))
     return Captures(**tables, counts=counts, warnings=warnings)
 
@@ -137,6 +144,11 @@ def _joined(parts: Sequence[Captures]) -> Captures:
     }
     size = pl.max_horizontal("sent_bytes", "delivered_bytes")
     tables["connections"] = tables["connections"].sort(size, descending=True, maintain_order=True)
+    flows = pl.concat([part.udp_flows for part in parts])
+    flows = flows.sort(
+        pl.col("client_bytes") + pl.col("server_bytes"), descending=True, maintain_order=True
+    )
+    tables["udp_flows"] = flows.with_columns(flow=pl.int_range(pl.len(), dtype=_NUMBER))
     old = tables["connections"]["connection"].to_list()
     counts = {name: sum(part.counts[name] for part in parts) for name in parts[0].counts}
     warnings = tuple(warning for part in parts for warning in part.warnings)
@@ -196,6 +208,7 @@ def _warnings(counts: dict[str, int]) -> list[str]:
         "unknown_link_packets": "{} packets have a link type that is not read",
         "evicted_connections": "{} connections were ended early: too many were open",
         "dropped_connections": "{} small connections are not listed",
+        "dropped_udp_flows": "{} small flows of UDP are not listed",
     }
     return [text.format(counts[name]) for name, text in texts.items() if counts[name]]
 

@@ -14,6 +14,7 @@ from weir.disk import write_text
 from weir.grid import number
 from weir.reading import Captures, controller, limits, name_of
 from weir.reading.figures import connection_figure
+from weir.reading.flows import flow_grid
 from weir.report.html import render
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable
 
@@ -42,7 +43,7 @@ def compose(captures: Captures, command: str) -> Report:
             "Summary",
             points=list(_findings(captures)),
             warnings=list(captures.warnings),
-            tables=[_table(captures)],
+            tables=list(_tables(captures)),
         ),
         *_connections(captures),
     ]
@@ -60,6 +61,18 @@ def _findings(captures: Captures) -> Iterator[str]:
         if found:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in found.items())
             yield f"{name_of(row)}: limited by {shares}."
+
+
+def _tables(captures: Captures) -> Iterator[ReportTable]:
+    if not captures.connections.is_empty() or captures.udp_flows.is_empty():
+        yield _table(captures)
+    if not captures.udp_flows.is_empty():
+        grid = flow_grid(captures.udp_flows, _ROWS)
+        rows = [
+            [Cell(text, "name" if at < grid.names else "number") for at, text in enumerate(row)]
+            for row in grid.rows
+        ]
+        yield ReportTable("Flows of UDP", grid.headers, rows, note=grid.note)
 
 
 def _table(captures: Captures) -> ReportTable:

@@ -22,6 +22,13 @@ pub(crate) struct Fields {
     pub(crate) syn_options: bool,
 }
 
+/// An end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    Client,
+    Server,
+}
+
 const ACK: u8 = 16;
 const SYN: u8 = 2;
 
@@ -100,6 +107,22 @@ impl Script {
         bytes.extend(fields.window.to_be_bytes());
         bytes.extend([0; 4]);
         bytes.extend(options);
+        self.packets.push((at, bytes, len));
+    }
+
+    /// A datagram of `payload` bytes that begins with `head`, from the client, which has this port, or to it.
+    pub(crate) fn datagram(&mut self, at: f64, from: End, port: u16, head: &[u8], payload: u32) {
+        let (hosts, ports) = match from {
+            End::Client => ([1, 2], [port, 443]),
+            End::Server => ([2, 1], [443, port]),
+        };
+        let len = 28 + payload;
+        let mut bytes = vec![0x45, 0, (len >> 8) as u8, len as u8, 0, 0, 0x40, 0, 64, 17, 0, 0];
+        bytes.extend([10, 0, 0, hosts[0], 10, 0, 0, hosts[1]]);
+        bytes.extend(ports[0].to_be_bytes());
+        bytes.extend(ports[1].to_be_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend(head);
         self.packets.push((at, bytes, len));
     }
 
