@@ -52,7 +52,7 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
             total = totals[kind]
             yield f"{KINDS[kind]}: {held(total)}{_rule(rows, kind)}."
     if "all" in totals:
-        yield f"In all {held(totals['all'], 'judged rows')}."
+        yield f"{held(totals['all'], 'judged rows')}."
     unsure = {
         row["case"]: row["note"].partition(";")[0]
         for row in reversed(rows)

@@ -74,7 +74,7 @@ def findings(rows: Sequence[Row]) -> Iterator[str]:
             tolerances = ", ".join(dict.fromkeys(row["tolerance"] for row in own))
             yield f"{HEADINGS[group]}: {held(totals[group])} ({tolerances}){_farthest(own)}."
     if "all" in totals:
-        yield f"In all {held(totals['all'], 'judged rows')}."
+        yield f"{held(totals['all'], 'judged rows')}."
     failed = [row["case"] for row in rows if row["note"].startswith(SKIPPED)]
     if failed:
         yield f"Skipped because the simulation failed: {', '.join(failed)}."
