@@ -140,7 +140,7 @@ export class NetworkView {
       circle(context, at, 8);
       context.fill();
       context.fillStyle = colour.ink;
-      // Beside a host between two links, else below it.
+      // To the side of a host between two links, else below it.
       context.textAlign = isSender === isInner ? "right" : "left";
       const name = store.about.flows[flow].name;
       context.fillText(name, isSender ? at.x - 12 : at.x + 12, at.y + (isInner ? 4 : 22), 96);
