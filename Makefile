@@ -39,11 +39,10 @@ foreign: $(TOOLS) ## As build, with stacks of other projects (quinn, noq) in the
 	$(MAKE) build
 
 wheel: $(TOOLS) ## An abi3 wheel in dist/, with the laboratory if make lab built it: pip installs it where no Rust toolchain is
-	rm -rf dist/weir-*.whl python/weir/ui/built
-	@if [ -e $(PAGE) ]; then cp -r web/dist python/weir/ui/built; else echo 'without the laboratory: make lab has not built it'; fi
+	rm -rf dist/weir-*.whl python/weir/laboratory/built
+	@if [ -e $(PAGE) ]; then cp -r web/dist python/weir/laboratory/built; else echo 'without the laboratory: make lab has not built it'; fi
 	$(BIN)/maturin build --release --locked --out dist
-	@rm -rf python/weir/ui/built
-	@! $(BIN)/python -m zipfile -l dist/weir-*.whl | grep -F weir/bench/
+	@rm -rf python/weir/laboratory/built
 	@ls dist/weir-*.whl
 
 demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints where the reports are
@@ -64,8 +63,8 @@ lint-rust: | $(BIN)/python
 
 lint-python: $(TOOLS)
 	$(BIN)/python tests/python/structure.py
-	$(BIN)/ruff check python tests
-	$(BIN)/ruff format --check python tests
+	$(BIN)/ruff check python bench tests
+	$(BIN)/ruff format --check python bench tests
 	$(BIN)/mypy
 
 lint-stubs: $(TESTED)
@@ -105,36 +104,36 @@ lab-test: $(PAGE) ## Tests of the laboratory in Chromium and Node.js, next to th
 
 fmt: $(TOOLS) ## Format the sources
 	cargo fmt --all
-	$(BIN)/ruff check --fix-only python tests
-	$(BIN)/ruff format python tests
+	$(BIN)/ruff check --fix-only python bench tests
+	$(BIN)/ruff format python bench tests
 
 bench: $(NATIVE) ## Speed of the simulator, next to ns-3 where that is installed
-	$(BIN)/python -m weir.bench
+	$(BIN)/python -m bench
 
 bench-udp: $(NATIVE) ## Speed of file transfers, next to the kernel's TCP (PEERS=--peers: and QUIC, SRT)
-	$(BIN)/python -m weir.bench.udp $(PEERS)
+	$(BIN)/python -m bench.udp $(PEERS)
 
 bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, lateness, ceiling (needs root; PARTS=ping,100: these only)
-	$(BIN)/python -m weir.bench.link $(if $(PARTS),--only $(PARTS))
+	$(BIN)/python -m bench.link $(if $(PARTS),--only $(PARTS))
 
 bench-limits: $(NATIVE) ## weir read next to tshark in twelve scenarios with a configured limit (needs root, iperf3, tshark)
-	$(BIN)/python -m weir.bench.limits
+	$(BIN)/python -m bench.limits
 
 bench-dask: $(NATIVE) ## What a Dask cluster of two workers costs over two local processes, and that losing one costs no result
-	$(BIN)/python -m weir.bench.dask --kill
+	$(BIN)/python -m bench.dask --kill
 
 bench-flood: $(NATIVE) ## A receiver under a minute of ten kinds of attack: its memory, what honest senders notice
-	$(BIN)/python -m weir.bench.flood
+	$(BIN)/python -m bench.flood
 
 bench-kills: $(NATIVE) ## 300 transfers through a bad path, in clear and sealed, with 300 kills of sender, receiver and relay
-	$(BIN)/python -m weir.bench.kills
-	$(BIN)/python -m weir.bench.kills --key
+	$(BIN)/python -m bench.kills
+	$(BIN)/python -m bench.kills --key
 
 bench-ui: $(NATIVE) $(PAGE) ## Frame rate of weir ui while it explores a run of five million packets
-	$(BIN)/python -m weir.bench.ui
+	$(BIN)/python -m bench.ui
 
 bench-report: $(NATIVE) ## Time to write a report, and to open it in headless Chromium
-	$(BIN)/python -m weir.bench.report
+	$(BIN)/python -m bench.report
 
 studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study lab-udp --size full
@@ -147,7 +146,7 @@ studies: $(NATIVE) ## Every published study at full size (takes a while)
 	$(WEIR) study steps --size full
 	$(WEIR) study pantheon --size full
 	$(WEIR) study predict --size full
-	$(BIN)/python -m weir.modelling.accuracy
+	$(BIN)/python -m bench.accuracy
 	$(WEIR) conform
 	$(WEIR) study muzha --size full
 	$(WEIR) study udp-vs-tcp --size full
@@ -166,7 +165,7 @@ lock: ## Pin the newest Python packages that pyproject.toml allows into requirem
 	./.ci/lock
 
 clean: ## Remove everything that was built (results stay)
-	rm -rf $(VENV) dist target web/core web/dist web/node_modules python/weir/ui/built .mypy_cache .ruff_cache .pytest_cache python/weir/_native*.so
+	rm -rf $(VENV) dist target web/core web/dist web/node_modules python/weir/laboratory/built .mypy_cache .ruff_cache .pytest_cache python/weir/_native*.so
 
 $(PAGE): $(SOURCES) $(PAGE_SOURCES) $(PACKAGES)
 	./web/core.sh

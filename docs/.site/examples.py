@@ -10,13 +10,14 @@ from typing import Any
 try:
     import typer.main
 
-    from weir import ScenarioError, replay
-    from weir.animation import Wish, span_of
+    from weir import ScenarioError
+    from weir.laboratory import replay
+    from weir.report.animation import Wish, span_of
     from weir.api import Comparison, scenario_plan
     from weir.cli import app, plans
-    from weir.errors import WeirError
-    from weir.scenario import HOSTS, SIM, Source, parse_assignments, parse_sweep, read
-    from weir.tc import keys
+    from weir.base.errors import WeirError
+    from weir.scenario.source import HOSTS, SIM, Source, parse_assignments, parse_sweep, read
+    from weir.scenario.tc import keys
 except ImportError:  # the site is built without the native module too
     IS_BUILT = False
 else:

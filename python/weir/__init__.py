@@ -13,12 +13,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from weir._native import ControllerError, ScenarioError, version
-from weir.errors import InputError, RunError, RunInterruptedError, StoreError, WeirError
+from weir.base.errors import InputError, RunError, RunInterruptedError, StoreError, WeirError
 
 if TYPE_CHECKING:
     from weir.api import compare, run
-    from weir.congestion import CongestionControl
-    from weir.results import Results, load
+    from weir.controllers.congestion import CongestionControl
+    from weir.results.results import Results, load
     from weir.studies import study
 
 __all__ = [
@@ -43,10 +43,10 @@ __version__ = version()
 if not TYPE_CHECKING:  # a checker that saw this would let any name pass
     # These bring the libraries of data frames and statistics along, and a file transfer needs none.
     _HOMES = {
-        "CongestionControl": "weir.congestion",
-        "Results": "weir.results",
+        "CongestionControl": "weir.controllers.congestion",
+        "Results": "weir.results.results",
         "compare": "weir.api",
-        "load": "weir.results",
+        "load": "weir.results.results",
         "run": "weir.api",
         "study": "weir.studies",
     }

@@ -6,8 +6,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, final
 
-from weir.emulation import PathReport
-from weir.transfer import SendSession, SentFile
+from weir.links.emulation import PathReport
+from weir.transfer.files import SendSession, SentFile
 
 __all__ = [
     "MAX_FILE_BYTES",

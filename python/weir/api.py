@@ -11,33 +11,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
-from weir import _native, arguments, options, runner, trust
-from weir.arguments import spelled, suggesting
-from weir.errors import InputError
-from weir.options import (
-    MEASUREMENT,
-    NETWORK,
-    OUTPUT,
-    TRAFFIC,
-    collection,
-    documented,
-    option,
-)
-from weir.progress import bar
-from weir.results import Results, load
-from weir.scenario import (
-    GUESTS,
-    HOSTS,
-    KERNEL,
-    NETEM,
-    SIM,
-    Overrides,
-    Source,
-    Sweep,
-    read,
-)
-from weir.sweep import Plan, plan
-from weir.tc import keys as tc_keys
+from weir import _native
+from weir.base import options
+from weir.base.errors import InputError
+from weir.base.options import MEASUREMENT, NETWORK, OUTPUT, TRAFFIC, collection, documented, option
+from weir.controllers import trust
+from weir.results.results import Results, load
+from weir.running import runner
+from weir.running.progress import bar
+from weir.scenario import arguments
+from weir.scenario.arguments import spelled, suggesting
+from weir.scenario.source import GUESTS, HOSTS, KERNEL, NETEM, SIM, Overrides, Source, Sweep, read
+from weir.scenario.sweep import Plan, plan
+from weir.scenario.tc import keys as tc_keys
 
 RESULTS = "results"
 """Default results folder, relative to the working directory."""
@@ -152,7 +138,7 @@ def _executor(
     for other in ("jobs", "executor"):
         if getattr(how, other) is not None:
             raise InputError(f"--{other} has no effect with --dask")
-    from weir.cluster import connected  # Dask is imported only if used
+    from weir.running.cluster import connected  # Dask is imported only if used
 
     return connected(where)
 

@@ -33,8 +33,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest.fixture(autouse=True)
 def _figures_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every figure that a test draws is checked against the schema of its language."""
-    if "weir.plots.figure" in sys.modules:
-        monkeypatch.setattr("weir.plots.figure.CHECKED", True)
+    if "weir.graphics.figure" in sys.modules:
+        monkeypatch.setattr("weir.graphics.figure.CHECKED", True)
 
 
 @pytest.fixture

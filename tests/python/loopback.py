@@ -6,10 +6,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from weir.ui.explorer import Explorer
-from weir.ui.job import Job
-from weir.ui.page import PageFile
-from weir.ui.server import Server
+from weir.laboratory.explorer import Explorer
+from weir.laboratory.job import Job
+from weir.laboratory.page import PageFile
+from weir.laboratory.server import Server
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import polars as pl
 
 import weir
 from weir import studies
-from weir.disk import sha256
+from weir.base.disk import sha256
 from weir.studies.described import DescribedStudy
 
 COMPARED = ("reno", "cubic", "bbr")

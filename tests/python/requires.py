@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from weir import netns
 from weir.kernel import cache
+from weir.processes import netns
 
 NO_GUEST = "no guest kernel: `weir kernel build` makes it"
 

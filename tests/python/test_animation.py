@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 from conftest import Invoke
 
-from weir import runner
-from weir.animation import FRAME, KINDS, Animation, Wish, animation
-from weir.errors import InputError
+from weir.base.errors import InputError
 from weir.report import write_animation
-from weir.scenario import Source
+from weir.report.animation import FRAME, KINDS, Animation, Wish, animation
+from weir.running import runner
+from weir.scenario.source import Source
 
 CHAIN = """
 name = "chain"
@@ -141,7 +141,7 @@ def test_every_element_that_the_script_names_is_there(second: Animation, tmp_pat
 
 
 def test_too_many_frames_are_refused_with_what_fits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weir.animation.MOST_FRAMES", 100)
+    monkeypatch.setattr("weir.report.animation.MOST_FRAMES", 100)
     with pytest.raises(InputError, match="a page holds 100; ask for less, as in --for") as caught:
         animation(wish("1s", "2s"))
     (fits,) = re.findall(r"as in --for (\d+ms)", str(caught.value))
@@ -149,7 +149,7 @@ def test_too_many_frames_are_refused_with_what_fits(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_was_not_recorded_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weir.animation._MOST_RECORDED", 500)
+    monkeypatch.setattr("weir.report.animation._MOST_RECORDED", 500)
     assert animation(wish("0s", "50ms")).frames > 0
     with pytest.raises(InputError, match="only the first 500 frames of a run are recorded"):
         animation(wish("3s", "50ms"))

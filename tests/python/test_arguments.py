@@ -11,8 +11,8 @@ from conftest import Invoke
 from typer.main import get_command
 
 import weir
-from weir import options
 from weir.api import CompareOptions, Comparison, Execution
+from weir.base import options
 from weir.cli.app import app
 from weir.cli.help import Group
 

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 import weir
-from weir.arrivals import CLASSES
 from weir.cli.app import app
+from weir.dynamics.arrivals import CLASSES
 
 WEB = """
 [topology]

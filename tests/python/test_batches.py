@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from weir.batches import BATCH_S, Batches, Ended, Work, work_off
-from weir.errors import ClusterError, RunError
+from weir.base.errors import ClusterError, RunError
+from weir.running.batches import BATCH_S, Batches, Ended, Work, work_off
 
 
 class KilledError(Exception):

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from weir.bench import measure, ns3, show
-from weir.bench.cases import Arrivals, Chain, Dumbbell, cases
-from weir.runner import execute
-from weir.scenario import Source
+from bench import measure, ns3, show
+from bench.cases import Arrivals, Chain, Dumbbell, cases
+from weir.running.runner import execute
+from weir.scenario.source import Source
 
 ROOT = Path(__file__).parents[2]
 
 
 def bench(*options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "weir.bench", "--repeat", "1", *options]
+    command = [sys.executable, "-m", "bench", "--repeat", "1", *options]
     # As Python knows it: readline, which pytest loads, sets COLUMNS behind its back.
     env = dict(os.environ)
     return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
@@ -144,7 +144,7 @@ def test_ns3_does_the_same_work_on_a_radio_hop(
 
 
 def test_controllers_in_python_are_measured_beside_the_native_one() -> None:
-    command = [sys.executable, "-m", "weir.bench.controllers", "--repeat", "1", "--duration", "1s"]
+    command = [sys.executable, "-m", "bench.controllers", "--repeat", "1", "--duration", "1s"]
     ended = subprocess.run(
         [*command, "--json"], cwd=ROOT, capture_output=True, text=True, check=False
     )

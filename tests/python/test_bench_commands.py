@@ -20,7 +20,7 @@ def run(module: str, *options: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("module", MODULES)
 def test_help_names_the_command_and_its_options(module: str) -> None:
-    if module == "weir.bench.dask":
+    if module == "bench.dask":
         pytest.importorskip("distributed")
     ended = run(module, "--help")
     assert ended.returncode == 0, ended.stderr
@@ -30,10 +30,10 @@ def test_help_names_the_command_and_its_options(module: str) -> None:
 
 
 def test_the_default_of_a_pair_of_options_is_its_name() -> None:
-    assert "[default: --ns3]" in run("weir.bench", "--help").stdout
+    assert "[default: --ns3]" in run("bench", "--help").stdout
 
 
-@pytest.mark.parametrize("module", ["weir.bench.link", "weir.bench.udp", "weir.bench.flood"])
+@pytest.mark.parametrize("module", ["bench.link", "bench.udp", "bench.flood"])
 def test_an_unknown_part_is_one_line_and_exit_code_2(module: str) -> None:
     ended = run(module, "--only", "nothing-like-it")
     assert (ended.returncode, ended.stdout) == (2, "")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from weir.bench.udp import measure, show
-from weir.bench.udp import peers as others
-from weir.bench.udp.cases import BEST, QUIC, SRT, Case, Goal, cases
-from weir.transfers import LOCAL, Network, Outcome, Site, Transfer
-from weir.transfers.ends import Programs
+from bench.udp import measure, show
+from bench.udp import peers as others
+from bench.udp.cases import BEST, QUIC, SRT, Case, Goal, cases
+from weir.transfer import LOCAL, Network, Outcome, Site, Transfer
+from weir.transfer.ends import Programs
 
 ALL = (*QUIC, SRT)
 ROOT = Path(__file__).parents[2]
@@ -167,7 +167,7 @@ def test_ends_that_die_or_hang_are_reported(site: Site, monkeypatch: pytest.Monk
     assert found.failure == "it ended with exit code 0"
     answer = 'print(\'{"address": "127.0.0.1:9"}\', flush=True); import time; time.sleep(60)'
     silent = Programs(["sleep", "60"], [sys.executable, "-c", answer])
-    monkeypatch.setattr("weir.transfers.site._PUBLISH_S", 0.1)
+    monkeypatch.setattr("weir.transfer.site._PUBLISH_S", 0.1)
     assert site.carry(Transfer("tcp", "cubic", 1), LOCAL, 0.1, silent).failure == "timeout"
 
 
@@ -189,8 +189,8 @@ import json, sys, time
 sys.stdin.readline()
 print(json.dumps({"began_ns": time.monotonic_ns(), "cpu_s": 0.1}), flush=True)
 """
-    monkeypatch.setattr("weir.transfers.site._PUBLISH_S", 0.1)
-    monkeypatch.setattr("weir.transfers.site._CLOSE_S", 20.0)
+    monkeypatch.setattr("weir.transfer.site._PUBLISH_S", 0.1)
+    monkeypatch.setattr("weir.transfer.site._CLOSE_S", 20.0)
 
     def carry(arrived: int) -> Outcome:
         programs = Programs(
@@ -222,7 +222,7 @@ print(json.dumps({"began_ns": time.monotonic_ns(), "cpu_s": 0.1}), flush=True)
 
 
 def bench(*options: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "weir.bench.udp", "--rounds", "1", *options]
+    command = [sys.executable, "-m", "bench.udp", "--rounds", "1", *options]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 

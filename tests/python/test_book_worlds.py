@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from weir.api import run_plan
-from weir.scenario import KERNEL, SIM, VIRTUAL
+from weir.scenario.source import KERNEL, SIM, VIRTUAL
 from weir.studies import Settings
 from weir.studies.book import joins, worlds
 from weir.studies.cells import Cells

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from weir import bounded
-from weir.errors import InputError
+from weir.base import bounded
+from weir.base.errors import InputError
 
 MOST = 100
 READERS: dict[str, Callable[[Path], Any]] = {

@@ -12,9 +12,9 @@ import requires
 from conftest import Invoke, started
 
 import weir
-from weir import capture
-from weir.scenario import Source
-from weir.sweep import plan
+from weir.scenario import capture
+from weir.scenario.source import Source
+from weir.scenario.sweep import plan
 
 TRANSFER = """
 name = "transfer"

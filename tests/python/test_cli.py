@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from conftest import SHORT, Invoke, started
 
+from weir.base.errors import RunError
 from weir.cli.ending import exit_code
-from weir.errors import RunError
-from weir.scenario import Effective
+from weir.scenario.source import Effective
 
 VERBS = ("compare", "run", "animate", "study", "list", "diff", "report", "export", "doctor")
 
@@ -161,7 +161,7 @@ def test_a_file_with_an_unknown_key_is_refused_with_its_line(
 def test_failed_runs_are_recorded_and_the_others_stay(
     invoke: Invoke, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from weir import runner
+    from weir.running import runner
 
     sound = runner.execute
 
@@ -188,7 +188,7 @@ def test_a_plan_of_which_everything_fails_prints_nothing(
     def fails(_scenario: str, _seed: int, *_where: Any) -> object:
         raise RuntimeError("no")
 
-    monkeypatch.setattr("weir.runner.execute", fails)
+    monkeypatch.setattr("weir.running.runner.execute", fails)
     result = invoke("compare", "reno", "--json", *SHORT)
     assert (result.exit_code, result.stdout) == (1, "")
     assert "3 of 3 runs failed" in result.stderr

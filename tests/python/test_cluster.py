@@ -16,14 +16,14 @@ from conftest import Invoke, started
 from distributed import Client
 
 import weir
-from weir import cluster as clusters
-from weir import runner
+from bench.workers import Process, Workers, cluster, kill, wait_until
 from weir.api import scenario_plan
-from weir.bench.workers import Process, Workers, cluster, kill, wait_until
-from weir.errors import ClusterError, InputError
-from weir.results import TABLES
-from weir.scenario import Effective, Source, read
-from weir.sweep import Plan
+from weir.base.errors import ClusterError, InputError
+from weir.results.results import TABLES
+from weir.running import cluster as clusters
+from weir.running import runner
+from weir.scenario.source import Effective, Source, read
+from weir.scenario.sweep import Plan
 
 SCENARIO = """
 name = "many"

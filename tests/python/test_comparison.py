@@ -9,11 +9,11 @@ import polars as pl
 import pytest
 
 import weir
-from weir import stats
-from weir.comparison import Contrast, caution, contrasts, judged
-from weir.errors import InputError
-from weir.metrics import BY_NAME
-from weir.verdicts import verdicts
+from weir.base.errors import InputError
+from weir.comparison.contrasts import Contrast, caution, contrasts, judged
+from weir.comparison.verdicts import verdicts
+from weir.results.metrics import BY_NAME
+from weir.statistics import intervals
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def contrast(metric: str, differences: list[float], base: float, relevant: float
     """A stack against `reno`, whose mean is `base` and which it beats by `differences`."""
     seeds = range(len(differences))
     own = dict(zip(seeds, (base + d for d in differences), strict=True))
-    difference = stats.paired_difference(own, dict.fromkeys(seeds, base))
+    difference = intervals.paired_difference(own, dict.fromkeys(seeds, base))
     mean = difference.estimate.mean
     assert mean is not None
     return Contrast(
@@ -124,18 +124,18 @@ def test_a_small_study_says_how_many_seeds_would_do() -> None:
 
 def test_so_many_seeds_do() -> None:
     """By simulation: 8 of 10 studies of that size show the difference."""
-    needed = stats.pairs_needed(0.72, 0.4)
+    needed = intervals.pairs_needed(0.72, 0.4)
     assert needed == 28
     rng = np.random.default_rng(1)
     studies = rng.normal(0.4, 0.72, size=(4_000, needed))
     shown = [
-        stats.paired_difference(dict(enumerate(own)), dict.fromkeys(range(needed), 0.0))
+        intervals.paired_difference(dict(enumerate(own)), dict.fromkeys(range(needed), 0.0))
         for own in studies
     ]
     power = sum(d.is_shown for d in shown) / len(shown)
     assert power == pytest.approx(0.8, abs=0.03)
-    assert stats.pairs_needed(1.0, 1e-9) is None
-    more = stats.pairs_needed(0.72, 0.4, tests=10)
+    assert intervals.pairs_needed(1.0, 1e-9) is None
+    more = intervals.pairs_needed(0.72, 0.4, tests=10)
     assert more is not None
     assert more > needed
 

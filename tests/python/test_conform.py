@@ -21,17 +21,19 @@ from test_schemas import check as fits_schema
 from typer.testing import Result
 
 from weir import _native
-from weir.conform import baseline, judge, measures, needs, outcome, scripts, stacks, suites, words
-from weir.conform.bounds import FAIL, INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED, Envelope
+from weir.base.errors import InputError
+from weir.conform import baseline, judge, measures, outcome, words
+from weir.conform.cases import scripts, stacks, suites
+from weir.conform.cases.bounds import FAIL, INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED, Envelope
+from weir.conform.cases.model import Join, Suite
+from weir.conform.cases.plans import Request, planned
 from weir.conform.judge import judged
 from weir.conform.junit import junit
+from weir.conform.measures import needs
 from weir.conform.measures.dctcp import alpha
+from weir.conform.measures.observed import MSS, Observed
 from weir.conform.measures.phases import followed_by, never_left, since_newest_minimum
-from weir.conform.model import Join, Suite
-from weir.conform.observed import MSS, Observed
-from weir.conform.plans import Request, planned
-from weir.curves import Curve
-from weir.errors import InputError
+from weir.dynamics.curves import Curve
 from weir.report import write
 
 BROKEN = Path(__file__).with_name("fixed_window.py")
@@ -95,7 +97,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> Suite:
 
 def _only(monkeypatch: pytest.MonkeyPatch, text: str) -> Suite:
     suite = suites.parsed(text)
-    monkeypatch.setattr("weir.conform.suites.suites", lambda: {suite.name: suite})
+    monkeypatch.setattr("weir.conform.cases.suites.suites", lambda: {suite.name: suite})
     return suite
 
 

@@ -9,10 +9,11 @@ import pytest
 from conftest import Invoke
 from test_conform import BROKEN, observed, rows_of
 
-from weir.conform import measures, suites
-from weir.conform.bounds import FAIL, PASS
+from weir.conform import measures
+from weir.conform.cases import suites
+from weir.conform.cases.bounds import FAIL, PASS
 from weir.conform.judge import judged
-from weir.conform.observed import MSS
+from weir.conform.measures.observed import MSS
 
 BUGS = BROKEN.with_name("bugs.py")
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from weir import packetdrill
-from weir.conform import suites
+from weir.conform.cases import suites
+from weir.guest import packetdrill
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "conform.md"

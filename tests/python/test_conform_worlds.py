@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from weir.conform.plans import Request, planned
-from weir.scenario import SIM, VIRTUAL
+from weir.conform.cases.plans import Request, planned
+from weir.scenario.source import SIM, VIRTUAL
 
 
 @pytest.mark.parametrize(("world", "buffer"), [(SIM, "512mib"), (VIRTUAL, "64mib")])

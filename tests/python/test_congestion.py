@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 import weir
-from weir import congestion, trust
+from bench import controllers
 from weir.api import Comparison, run_plan
-from weir.bench import controllers
-from weir.runner import execute
-from weir.scenario import Source
+from weir.controllers import congestion, trust
+from weir.running.runner import execute
+from weir.scenario.source import Source
 
 RENO = controllers.RENO.read_text(encoding="utf-8")
 AIMD = """
@@ -199,8 +199,8 @@ def test_threads_processes_and_hash_seeds_change_nothing(mine: Path) -> None:
     for other in (threads, processes):
         assert_frame_equal(alone.samples, other.samples, check_exact=True)
     script = (
-        "import hashlib, sys; from weir import trust; from weir.runner import execute\n"
-        "from weir.scenario import Effective\n"
+        "import hashlib, sys; from weir import trust; from weir.running.runner import execute\n"
+        "from weir.scenario.source import Effective\n"
         "with trust.deciding(trust.everything):\n"
         "    tables = execute(Effective.from_json(sys.stdin.read()), 1)\n"
         "text = ''.join(name + table.write_json() for name, table in sorted(tables.items()))\n"

@@ -12,8 +12,8 @@ import requires
 from conftest import Invoke
 
 import weir
+from weir.base.errors import InputError, WeirError
 from weir.contenders import catalogue, definition, qlog
-from weir.errors import InputError, WeirError
 
 NAMES = catalogue.names()
 PATH: Any = {"rate": "10mbit", "rtt": "40ms", "queue": "1bdp", "show_progress": False}

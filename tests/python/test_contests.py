@@ -11,7 +11,7 @@ import pytest
 from made import described
 
 from weir import report, studies
-from weir.stats import Estimate
+from weir.statistics.intervals import Estimate
 from weir.studies import StudyResult, claims
 from weir.studies.cells import Cells, cell
 from weir.studies.random_loss import measures as laws

@@ -11,10 +11,11 @@ import pytest
 from conftest import REAL_TIME
 
 import weir
-from weir import _native, runner
+from weir import _native
 from weir.api import Comparison, scenario_plan
-from weir.results import TABLES
-from weir.scenario import Source
+from weir.results.results import TABLES
+from weir.running import runner
+from weir.scenario.source import Source
 
 SCENARIO = """
 [topology]

@@ -18,13 +18,14 @@ from conftest import Invoke
 from made import sealed
 
 import weir
-from weir import parquet, runner
 from weir.api import Comparison
-from weir.errors import InputError
+from weir.base.errors import InputError
 from weir.export import FORMATS
-from weir.results import TABLES
-from weir.store import RunDirectory
-from weir.sweep import Plan
+from weir.results import parquet
+from weir.results.results import TABLES
+from weir.results.store import RunDirectory
+from weir.running import runner
+from weir.scenario.sweep import Plan
 
 
 @pytest.fixture(scope="module")
@@ -387,7 +388,9 @@ def test_a_small_table_that_unpacks_to_much_is_refused(
     invoke: Invoke,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("weir.parquet._HARMLESS_BYTES", 8 << 20)  # a larger bomb takes longer
+    monkeypatch.setattr(
+        "weir.results.parquet._HARMLESS_BYTES", 8 << 20
+    )  # a larger bomb takes longer
     folder = tmp_path / "bomb"
     shutil.copytree(whole.path, folder)
     path = folder / "runs.parquet"

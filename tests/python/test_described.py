@@ -10,8 +10,8 @@ import pytest
 from jinja2 import UndefinedError
 
 from weir import ScenarioError, studies
-from weir.errors import InputError
-from weir.stats import Estimate
+from weir.base.errors import InputError
+from weir.statistics.intervals import Estimate
 from weir.studies import claims, texts
 from weir.studies.cells import cell
 from weir.studies.described import DescribedStudy

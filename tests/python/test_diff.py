@@ -14,9 +14,9 @@ from made import change, fail
 from scipy.stats import binom
 
 import weir
-from weir.difference import Diff
-from weir.results import Results
-from weir.stats import LEVEL, independent_difference
+from weir.comparison.difference import Diff
+from weir.results.results import Results
+from weir.statistics.intervals import LEVEL, independent_difference
 
 Made = Callable[..., Results]
 

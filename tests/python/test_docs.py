@@ -22,8 +22,9 @@ from conftest import Invoke
 from typer.testing import CliRunner
 
 import weir
-from weir import _native, netns, studies
+from weir import _native, studies
 from weir.cli import app
+from weir.processes import netns
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(

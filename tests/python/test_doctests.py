@@ -18,14 +18,14 @@ MODULES = sorted(
 )
 SHOWN = {
     "weir.kernel",
-    "weir.kernel.programs",
-    "weir.packetdrill",
+    "weir.guest.programs",
+    "weir.guest.packetdrill",
     "weir.plots",
-    "weir.validate",
-    "weir.validate.radio",
+    "weir.validation",
+    "weir.radio_validation",
 }
 """Packages whose examples need a guest, minutes, other files or results of another example."""
-NEEDS_ROOT = {"weir.link"}
+NEEDS_ROOT = {"weir.links.link"}
 """Its example has a test of its own, in `test_network_api.py`."""
 
 
@@ -40,4 +40,10 @@ def test_examples_print_what_they_show(
 
 
 def test_every_entry_point_has_an_example() -> None:
-    assert {"weir", "weir.api", "weir.relay", "weir.results", "weir.transfer"} <= set(MODULES)
+    assert {
+        "weir",
+        "weir.api",
+        "weir.links.relay",
+        "weir.results.results",
+        "weir.transfer.files",
+    } <= set(MODULES)

@@ -12,10 +12,18 @@ from hypothesis import strategies as st
 from scipy.stats import CensoredData, ecdf
 
 import weir
-from weir.censoring import Wait, summarised
-from weir.curves import Curve, bins, curves
-from weir.dynamics import Epoch, convergence, crossing, epochs, jain_over_time, jain_since, reclaim
-from weir.errors import InputError
+from weir.base.errors import InputError
+from weir.dynamics.convergence import (
+    Epoch,
+    convergence,
+    crossing,
+    epochs,
+    jain_over_time,
+    jain_since,
+    reclaim,
+)
+from weir.dynamics.curves import Curve, bins, curves
+from weir.statistics.censoring import Wait, summarised
 
 rates = st.lists(st.integers(0, 50).map(float), min_size=1, max_size=40)
 

@@ -19,8 +19,9 @@ from made import compared
 
 import weir
 from weir import report
-from weir.plots import explore, figures
-from weir.plots.explore import Explorer, ExplorerPanel, Line
+from weir.graphics import explore
+from weir.graphics.explore import Explorer, ExplorerPanel, Line
+from weir.plots import figures
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +124,7 @@ def test_a_page_does_not_draw_pictures(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_the_benchmark_of_reports_measures_each_part(chromium: Any) -> None:
     assert chromium.is_connected()
-    command = [sys.executable, "-m", "weir.bench.report", "--rounds", "1", "--json"]
+    command = [sys.executable, "-m", "bench.report", "--rounds", "1", "--json"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     (row,) = json.loads(printed)["rows"]
     assert row.pop("round") == 1

@@ -19,7 +19,7 @@ from made import change, compared
 import weir
 from weir import export
 from weir.export.capture_file import segments
-from weir.results import TABLES
+from weir.results.results import TABLES
 
 LOSSY = """
 name = "lossy"

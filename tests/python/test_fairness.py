@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy.stats import linregress, t
 from test_dynamics import curve
 
-from weir.fairness import (
+from weir.dynamics.fairness import (
     harm,
     harm_interval,
     jain,
@@ -20,7 +20,7 @@ from weir.fairness import (
     share,
     size_fairness,
 )
-from weir.stats import Estimate
+from weir.statistics.intervals import Estimate
 
 amounts = st.lists(st.integers(0, 10_000).map(float), min_size=2, max_size=12)
 positive = st.floats(0.1, 1000)

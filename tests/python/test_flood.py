@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from weir.bench.flood.attackers import KINDS
-from weir.bench.flood.measure import Flood, run
+from bench.flood.attackers import KINDS
+from bench.flood.measure import Flood, run
 
 pytestmark = [
     pytest.mark.timeout(300),

@@ -18,12 +18,12 @@ from test_pathtest_paths import sshd
 from test_schemas import printed
 
 import weir
-from weir import netns
-from weir import scenario as scenarios
-from weir.errors import InputError
+from weir.base.errors import InputError
 from weir.hosts import agent, listed, running
 from weir.hosts.machine import Exchange, HostError, best
-from weir.scenario import Source
+from weir.processes import netns
+from weir.scenario import source as scenarios
+from weir.scenario.source import Source
 
 TWO = """
 [hosts.a]

@@ -14,10 +14,10 @@ import polars as pl
 import pytest
 
 from weir import _native
-from weir import scenario as scenarios
 from weir.hosts import agent
-from weir.ready import open_ports
-from weir.scenario import Source
+from weir.processes.ready import open_ports
+from weir.scenario import source as scenarios
+from weir.scenario.source import Source
 
 
 @contextmanager

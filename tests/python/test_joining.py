@@ -7,9 +7,9 @@ from conftest import Invoke
 from made import compared, sealed
 
 import weir
-from weir import manifest
-from weir.errors import InputError
-from weir.joining import LETTERS, join
+from weir.base.errors import InputError
+from weir.results import manifest
+from weir.results.joining import LETTERS, join
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,10 @@ import requires
 from conftest import Invoke, started
 
 import weir
-from weir import kernel_cc, netns
-from weir.errors import InputError
-from weir.kernel_cc import machine, objects
+from weir.base.errors import InputError
+from weir.controllers import kernel_cc
+from weir.controllers.kernel_cc import machine, objects
+from weir.processes import netns
 
 needs_bpf = requires.unless(kernel_cc.missing())
 
@@ -228,7 +229,7 @@ def test_a_scenario_may_name_it_but_the_simulator_has_it_not(invoke: Invoke) -> 
 
 def test_anyone_may_list(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    monkeypatch.setattr("weir.kernel_cc.registry.available", lambda: ["reno", "cubic"])
+    monkeypatch.setattr("weir.controllers.kernel_cc.registry.available", lambda: ["reno", "cubic"])
     shown = invoke("kernel-cc", "list").stdout
     assert "reno" in shown
     assert "comes with Weir" in shown

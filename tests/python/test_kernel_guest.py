@@ -24,11 +24,12 @@ import requires
 from conftest import Invoke, until
 
 from weir import _native
-from weir.errors import InputError
+from weir.base.errors import InputError
+from weir.guest import init, machine, pinning, world
+from weir.guest.machine import Machine
 from weir.kernel import build as building
-from weir.kernel import cache, guest, machine, pinning, recipe, world
+from weir.kernel import cache, recipe
 from weir.kernel.cache import Kernel
-from weir.kernel.machine import Machine
 from weir.kernel.recipe import Change, KernelError
 
 CHANGE = Change("a.c", "old(1)", "new(1)", times=(2,))
@@ -320,9 +321,9 @@ def test_a_guest_receives_its_job_and_returns_tables(home: Path, tmp_path: Path)
     pl.DataFrame({"flow": [0]}).write_ipc(tmp_path / "flows.arrow")
     installed(
         home,
-        f'grep -q "\\"seed\\": 7" "{guest.JOB}" || exit 1\n'
-        f"mkdir {guest.TABLES}; cp {tmp_path}/flows.arrow {guest.TABLES}\n"
-        f'echo \'{{"error": null}}\' > "{guest.STATUS}"',
+        f'grep -q "\\"seed\\": 7" "{init.JOB}" || exit 1\n'
+        f"mkdir {init.TABLES}; cp {tmp_path}/flows.arrow {init.TABLES}\n"
+        f'echo \'{{"error": null}}\' > "{init.STATUS}"',
     )
     tables = world.run(SCENARIO, 7)
     assert tables["flows"]["flow"].to_list() == [0]
@@ -335,12 +336,12 @@ FAILURES = {
     ),
     "silent": ("exit 0", "the guest ended before its time; it said nothing"),
     "crashed": (
-        f'echo "thread panicked at x.rs" > "{guest.LOG}"',
+        f'echo "thread panicked at x.rs" > "{init.LOG}"',
         "its last words: thread panicked at",
     ),
     "traceback": (
         f'printf %s \'{{"error": "Traceback\\nOSError: no TUN", "scenario": false}}\' '
-        f'> "{guest.STATUS}"',
+        f'> "{init.STATUS}"',
         "the run in the guest failed: Traceback / OSError: no TUN",
     ),
 }
@@ -349,7 +350,7 @@ FAILURES = {
 def test_tcp_may_use_most_of_a_guests_memory() -> None:
     """By default it stops at 9 %: then receivers at 10 Gbit/s drop what they have acknowledged."""
     meminfo = "MemTotal:         786432 kB\nMemFree:          700000 kB\n"
-    assert guest._tcp_memory(meminfo) == "65536 98304 131072"
+    assert init._tcp_memory(meminfo) == "65536 98304 131072"
 
 
 @pytest.mark.parametrize(("script", "message"), FAILURES.values(), ids=FAILURES)
@@ -361,7 +362,7 @@ def test_a_guest_that_failed_is_quoted(home: Path, script: str, message: str) ->
 
 def test_a_scenario_that_the_guest_refuses_is_bad_input(home: Path) -> None:
     answer = '{"error": "flow.0.stack: no", "scenario": true}'
-    installed(home, f"echo '{answer}' > \"{guest.STATUS}\"")
+    installed(home, f"echo '{answer}' > \"{init.STATUS}\"")
     with pytest.raises(_native.ScenarioError, match=r"flow\.0\.stack: no"):
         world.run(SCENARIO, 1)
 

@@ -10,7 +10,7 @@ import requires
 from conftest import Invoke
 
 import weir
-from weir.scenario import NETEM, VIRTUAL
+from weir.scenario.source import NETEM, VIRTUAL
 
 TOLERANCE = 0.02
 """Two runs differ in when a packet comes, by microseconds, and so in where a sawtooth ends."""

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from weir.kernel.record import CASES
-from weir.validate import judge, truth, validate
+from weir.recordings import judge, truth
+from weir.recordings.record import CASES
+from weir.validation import validate
 
 TRUTH = Path(__file__).parents[1] / "truth"
 OURS = {reference.name: reference for reference in truth.read(TRUTH / "virtual").references}

@@ -18,7 +18,7 @@ from conftest import Invoke
 
 import weir
 from weir import report
-from weir.results import TABLES
+from weir.results.results import TABLES
 
 NETWORK = """
 [topology]

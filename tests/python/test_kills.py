@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from weir.bench import kills
+from bench import kills
 
 pytestmark = pytest.mark.timeout(180)
 

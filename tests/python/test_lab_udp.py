@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from weir.stats import Estimate
+from weir.statistics.intervals import Estimate
 from weir.studies import Settings, StudyResult, studies
 from weir.studies.lab_udp import STUDY, calibrated
 from weir.studies.lab_udp.cells import Measured, StudyCell

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from weir.plots import theme
+from weir.graphics import theme
 
 ROOT = Path(__file__).parents[2]
 WEB = ROOT / "web/src"

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from weir.api import scenario_plan
-from weir.runner import execute
-from weir.scenario import library, read
+from weir.running.runner import execute
+from weir.scenario.source import library, read
 
 NAMES = library()
 

@@ -21,7 +21,7 @@ import pytest
 import requires
 from conftest import PATIENCE_S, Invoke, started, until
 
-from weir import cleanup
+from weir.processes import cleanup
 
 PAYLOAD_SHARE = 1448 / 1500
 """Of a full TCP segment with timestamps, in IP bytes."""
@@ -369,7 +369,9 @@ def test_mistakes_are_reported_and_leave_no_interfaces(args: tuple[str, ...], me
 
 
 def test_what_a_machine_lacks_is_said(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("weir.netns.missing", lambda: "only root may make network namespaces")
+    monkeypatch.setattr(
+        "weir.processes.netns.missing", lambda: "only root may make network namespaces"
+    )
     result = invoke("link", "--", "true")
     assert result.exit_code == 1
     assert "only root may" in result.stderr

@@ -20,12 +20,13 @@ import requires
 from conftest import Invoke
 
 import weir
-from weir.errors import InputError
-from weir.kernel import cache, programs
-from weir.kernel.programs import Done, LimitError
-from weir.link_ends import HOST6, with_addresses
-from weir.link_options import LinkOptions
-from weir.ready import Ready
+from weir.base.errors import InputError
+from weir.guest import programs
+from weir.guest.programs import Done, LimitError
+from weir.kernel import cache
+from weir.links.ends import HOST6, with_addresses
+from weir.links.options import LinkOptions
+from weir.processes.ready import Ready
 
 LINK = LinkOptions(rate="20mbit", rtt="40ms", queue="1bdp")
 

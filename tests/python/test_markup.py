@@ -19,12 +19,12 @@ from polars import lit
 from rich.console import Console
 
 import weir
+from weir.base.grid import Grid
+from weir.base.plain import plain
 from weir.cli import output, transfer
-from weir.grid import Grid
-from weir.plain import plain
-from weir.progress import bar
 from weir.report import write
 from weir.report.compose import compose
+from weir.running.progress import bar
 
 HOSTILE = (
     "[bold red]x",

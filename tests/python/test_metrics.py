@@ -10,9 +10,10 @@ import pytest
 from made import sealed
 
 import weir
-from weir import metrics, sharing
-from weir.fairness import jain
-from weir.metrics import BY_NAME, METRICS, Metric, per_run
+from weir.dynamics import sharing
+from weir.dynamics.fairness import jain
+from weir.results import metrics
+from weir.results.metrics import BY_NAME, METRICS, Metric, per_run
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,14 @@ from conftest import Invoke
 from test_schemas import check
 
 import weir
+from bench import accuracy
+from bench.accuracy import Known
 from weir import _native
-from weir.modelling import accuracy, draws, inputs, tested
-from weir.modelling.accuracy import Known
-from weir.modelling.advice import predictive
+from weir.advice.predictions import predictive
+from weir.estimates import draws
+from weir.estimates.quantity import share
+from weir.modelling import inputs, tested
 from weir.modelling.measured import Measurement
-from weir.modelling.quantity import share
 
 EXAMPLE = Path(__file__).parents[1] / "captures/slow.pcap.gz"
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import requires
 
-from weir import netns
 from weir._native import ScenarioError
+from weir.processes import netns
 
 ECHO = """
 import socket, sys

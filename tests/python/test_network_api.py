@@ -12,9 +12,9 @@ import pytest
 import requires
 
 import weir
-from weir.link import Link
-from weir.relay import Relay
-from weir.transfer import Progress, Receiver, receive, send
+from weir.links.link import Link
+from weir.links.relay import Relay
+from weir.transfer.files import Progress, Receiver, receive, send
 
 
 def test_a_file_arrives_through_a_relay_and_is_not_sent_again(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from conftest import Invoke
 
-from weir import packetdrill
-from weir.errors import InputError
+from weir.base.errors import InputError
+from weir.guest import packetdrill
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "tests" / "packetdrill"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import requires
 
-from weir import packetdrill
+from weir.guest import packetdrill
 
 pytestmark = requires.guest
 

@@ -19,21 +19,21 @@ from test_schemas import check, printed
 
 import weir
 from weir import _native
-from weir.errors import InputError, StoppedError, WeirError
-from weir.pathtest import channel, wire
-from weir.pathtest import marks as marks_of
-from weir.pathtest.channel import Channel, ChannelError, Lines
+from weir.base.errors import InputError, StoppedError, WeirError
 from weir.pathtest.client import Client
-from weir.pathtest.load import CHUNK, Receiver
-from weir.pathtest.marks import MARKS, MarkCount, counted, verdict
-from weir.pathtest.own import OwnSpec
-from weir.pathtest.probes import Clocks, Probe
-from weir.pathtest.record import Order, Record
-from weir.pathtest.responsiveness import in_words, round_trips_per_minute, trimmed_mean
 from weir.pathtest.server import Server, split
 from weir.pathtest.session import Limits
 from weir.pathtest.tables import tables
-from weir.pathtest.wire import Datagram
+from weir.probes import channel, wire
+from weir.probes import marks as marks_of
+from weir.probes.channel import Channel, ChannelError, Lines
+from weir.probes.load import CHUNK, Receiver
+from weir.probes.marks import MARKS, MarkCount, counted, verdict
+from weir.probes.own import OwnSpec
+from weir.probes.probes import Clocks, Probe
+from weir.probes.record import Order, Record
+from weir.probes.responsiveness import in_words, round_trips_per_minute, trimmed_mean
+from weir.probes.wire import Datagram
 
 KEY, OTHER = bytes(range(32)), bytes(32)
 SHORT = Order("reno", "up", 1, 0.5, 0.1)

@@ -20,8 +20,9 @@ import pytest
 import requires
 
 import weir
-from weir import netns, reading
+from weir import reading
 from weir.modelling import inputs
+from weir.processes import netns
 
 
 def measured_up(left: netns.Namespace, right: netns.Namespace, folder: Path, *words: str) -> Any:

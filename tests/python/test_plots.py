@@ -9,12 +9,14 @@ import polars as pl
 import pytest
 from made import compared
 
-from weir.plots import Figure, figures, select, study, theme
-from weir.plots.figure import below_each_other, in_columns, inline, layered
-from weir.plots.heat import HeatAxes, heat_map
-from weir.plots.lines import LineAxes, lines, lines_if_any
-from weir.plots.select import band, cases, line
-from weir.plots.timeline import TimePanel, timeline
+from weir.graphics import select, theme
+from weir.graphics.figure import below_each_other, in_columns, inline, layered
+from weir.graphics.heat import HeatAxes, heat_map
+from weir.graphics.lines import LineAxes, lines, lines_if_any
+from weir.graphics.select import band, cases, line
+from weir.graphics.timeline import TimePanel, timeline
+from weir.plots import Figure, figures
+from weir.studies import plot
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +160,7 @@ def test_intervals_that_reach_zero_fit_a_logarithmic_axis() -> None:
         {**cell, "column": column, "published": 1.5, "our_relay": value}
         for column, value in zip(("0%", "5%"), ours, strict=True)
     ]
-    figure = study.comparison("t", cells)
+    figure = plot.comparison("t", cells)
     text = json.dumps(figure.spec)
     assert '"type": "log"' in text
     assert "r,0%,0.0,1.0,0.1,2.5,3,s" in text
@@ -352,7 +354,7 @@ def test_published_lines_that_coincide_have_different_widths() -> None:
         for row in ("W=10", "W=20", "W=30")
         for column in ("1%", "2%")
     ]
-    spec = json.dumps(study.comparison("t", cells).spec)
+    spec = json.dumps(plot.comparison("t", cells).spec)
     scales = re.findall(r'"strokeWidth": {"field": "row", .*?"scale": ({.*?})', spec)
     assert scales
     for scale in map(json.loads, scales):

@@ -8,14 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from weir.pathtest.policing import (
-    Counters,
-    Datagram,
-    Policer,
-    _packets,
-    of_counters,
-    of_datagrams,
-)
+from weir.probes.policing import Counters, Datagram, Policer, _packets, of_counters, of_datagrams
 
 LENGTH = 1200
 COUNT = 6_000

@@ -13,8 +13,8 @@ import requires
 from conftest import Invoke
 from test_schemas import check
 
+from bench import limits
 from weir import _native, load, reading, run
-from weir.bench import limits
 from weir.export import export
 
 SCENARIO = """

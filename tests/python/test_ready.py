@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from weir.errors import InputError
-from weir.ready import Ready, open_ports
+from weir.base.errors import InputError
+from weir.processes.ready import Ready, open_ports
 
 
 def test_each_form_is_read() -> None:

@@ -14,11 +14,11 @@ from browser import opened
 from conftest import Invoke
 
 import weir
-from weir import _native, replay
-from weir.animation import Wish
-from weir.errors import InputError
-from weir.scenario import Source, library, read
-from weir.ui import page
+from weir import _native
+from weir.base.errors import InputError
+from weir.laboratory import page, replay
+from weir.report.animation import Wish
+from weir.scenario.source import Source, library, read
 
 INDEX = """<html><head>
 <meta content="default-src 'none'; script-src 'self' file: 'wasm-unsafe-eval'; style-src 'self'">
@@ -120,10 +120,10 @@ def test_what_only_this_machine_runs_is_refused() -> None:
     wish = Wish(Source("", "mine.toml"))
     foreign = {**whole.fields, "flow": [{"stack": "quinn/cubic"}]}
     with pytest.raises(InputError, match=r"mine.toml: stack = quinn/cubic: a page has no stacks"):
-        replay.replay(wish, weir.scenario.Effective("", foreign))
+        replay.replay(wish, weir.scenario.source.Effective("", foreign))
     scripted = {**whole.fields, "controllers": {"mine.py": "class Mine: ..."}}
     with pytest.raises(InputError, match=r"mine.toml: mine.py: a page cannot run controllers"):
-        replay.replay(wish, weir.scenario.Effective("", scripted))
+        replay.replay(wish, weir.scenario.source.Effective("", scripted))
 
 
 def test_without_the_page_the_error_names_make_lab(

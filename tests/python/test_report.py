@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from made import change, compared, drop_rows, fail
 
 import weir
-from weir import comparison, report
+from weir import report
+from weir.comparison import contrasts
+from weir.comparison.tables import estimate_text
 from weir.report.model import ranges
-from weir.tables import estimate_text
 
 LOADS = {"src", "href", "action", "data", "poster", "srcset"}
 VOID = {"meta", "link", "img", "br"}
@@ -85,7 +86,7 @@ def test_every_link_has_a_target_and_every_figure_a_text(plain: tuple[weir.Resul
 
 def test_the_page_shows_every_estimate_seed_and_hash(plain: tuple[weir.Results, Page]) -> None:
     results, page = plain
-    for metric in comparison.compared(results):
+    for metric in contrasts.compared(results):
         for case in results.cases:
             assert estimate_text(results.estimate(case["label"], metric.name), metric) in page.text
     for trace_hash in results.runs["trace_hash"]:
@@ -99,7 +100,7 @@ def test_the_summary_names_the_best_and_what_is_shown(plain: tuple[weir.Results,
     best = max(results.cases, key=lambda c: results.estimate(c["label"], "goodput_mbps").mean or 0)
     assert f"Highest goodput: {best['label']} with" in page.text
     assert "Lowest queueing delay: bbr with" in page.text
-    shown = [c for c in comparison.contrasts(results) if c.verdict == "significant"]
+    shown = [c for c in contrasts.contrasts(results) if c.verdict == "significant"]
     assert shown
     assert all(f"{c.series} differs from {c.reference}:" in page.text for c in shown)
 

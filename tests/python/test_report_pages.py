@@ -12,10 +12,10 @@ import pytest
 from browser import Series, opened
 
 from weir import report, studies
-from weir.plots import theme
+from weir.graphics import theme
 from weir.studies import Settings
 from weir.studies.described import DescribedStudy
-from weir.validate import validate
+from weir.validation import validate
 
 TRUTH = Path(__file__).parents[1] / "truth"
 
@@ -120,7 +120,7 @@ def test_many_further_findings_are_folded(
     shutil.copytree(coexist.parent, folder)
     folded = re.compile(r"<summary>Show all (\d+)</summary>")
     assert not folded.findall(coexist.read_text(encoding="utf-8"))
-    monkeypatch.setattr("weir.report.study._MOST_SHOWN", 3)
+    monkeypatch.setattr("weir.studies.report._MOST_SHOWN", 3)
     (count,) = folded.findall(report.write(folder).read_text(encoding="utf-8"))
     assert int(count) > 3
 

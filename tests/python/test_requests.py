@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from weir.requests import Percentile, needed, percentiles
-from weir.stats import rank_interval
+from weir.statistics.intervals import rank_interval
+from weir.statistics.requests import Percentile, needed, percentiles
 
 
 def test_percentiles_of_a_worked_example() -> None:

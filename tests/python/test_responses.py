@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_dynamics import curve
 
-from weir.censoring import Wait
-from weir.errors import InputError
-from weir.responses import delivered_area, ramp_up, step_response, variation
+from weir.base.errors import InputError
+from weir.dynamics.responses import delivered_area, ramp_up, step_response, variation
+from weir.statistics.censoring import Wait
 
 
 def test_ramp_up_is_the_first_sample_by_which_so_much_is_there() -> None:

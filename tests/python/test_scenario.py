@@ -9,9 +9,9 @@ import pytest
 
 import weir
 from weir.api import Comparison, scenario_plan
-from weir.errors import InputError
-from weir.scenario import Source, parse_assignments, parse_sweep, read
-from weir.sweep import plan, points
+from weir.base.errors import InputError
+from weir.scenario.source import Source, parse_assignments, parse_sweep, read
+from weir.scenario.sweep import plan, points
 
 TWO_FLOWS = """
 name = "two"

@@ -16,7 +16,8 @@ from made import compared
 from referencing import Registry, Resource
 
 import weir
-from weir import export, manifest, schemas
+from weir import export
+from weir.results import manifest, schemas
 
 ROOT = Path(__file__).parents[2]
 SHORT = ("--repeat", "1", "--quiet", "--json")

@@ -11,11 +11,11 @@ from conftest import Invoke
 from test_dynamics import curve
 
 import weir
-from weir.censoring import summarised
-from weir.curves import Curve
+from weir.comparison.tables import results_html
+from weir.dynamics.curves import Curve
+from weir.dynamics.sharing import changes, observed, per_run
 from weir.report.compose import compose
-from weir.sharing import changes, observed, per_run
-from weir.tables import results_html
+from weir.statistics.censoring import summarised
 
 _STEADY = [10.0] * 10 + [5.0] * 10 + [9.8] * 10
 

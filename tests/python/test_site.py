@@ -14,10 +14,10 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import pytest
 
 import weir
-from weir import replay
-from weir.errors import InputError
-from weir.scenario import read
-from weir.ui import page as built
+from weir.base.errors import InputError
+from weir.laboratory import page as built
+from weir.laboratory import replay
+from weir.scenario.source import read
 
 pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'weir[docs]'")
 

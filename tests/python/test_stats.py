@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats as scipy_stats
 
-from weir.stats import (
+from weir.statistics.intervals import (
     Estimate,
     bootstrap_interval,
     holm,

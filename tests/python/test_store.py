@@ -14,13 +14,13 @@ import pytest
 from conftest import PATIENCE_S, started, until
 
 import weir
-from weir import runner
 from weir.api import Comparison
-from weir.errors import InputError
-from weir.results import TABLES
-from weir.scenario import Effective
-from weir.store import RunDirectory
-from weir.sweep import Plan
+from weir.base.errors import InputError
+from weir.results.results import TABLES
+from weir.results.store import RunDirectory
+from weir.running import runner
+from weir.scenario.source import Effective
+from weir.scenario.sweep import Plan
 
 LONG = (
     "compare",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtri, stdtr, stdtrit
 
-from weir import student
+from weir.statistics import student
 
 freedoms = st.one_of(st.integers(1, 200).map(float), st.floats(1, 100_000))
 MOST_ERROR = 1e-9

@@ -13,9 +13,9 @@ from conftest import Invoke
 from weir import report, studies
 from weir.api import Comparison, run_plan
 from weir.report import ReportSection
-from weir.report import study as report_study
-from weir.results import Results
+from weir.results.results import Results
 from weir.studies import Cell, Settings, StudyResult
+from weir.studies import report as report_study
 
 
 class Tiny:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from made import described
 
 from weir import studies
-from weir.stats import Estimate
+from weir.statistics.intervals import Estimate
 from weir.studies.adapters.measures import why
 from weir.studies.cells import cell
 

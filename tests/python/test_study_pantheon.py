@@ -12,7 +12,7 @@ import pytest
 from made import described
 
 from weir import report, studies
-from weir.plots.scatter import ScatterAxes, scatter
+from weir.graphics.scatter import ScatterAxes, scatter
 from weir.studies import StudyResult
 from weir.studies.cells import Cells
 from weir.studies.pantheon.measures import SECONDS, packet_ms, poisson, titled

@@ -6,8 +6,8 @@ import pytest
 from made import described
 
 from weir import studies
-from weir.errors import InputError
-from weir.stats import Estimate
+from weir.base.errors import InputError
+from weir.statistics.intervals import Estimate
 from weir.studies import claims
 from weir.studies.cells import cell
 from weir.studies.quiche_2370.measures import in_time, late_percent

@@ -18,7 +18,7 @@ import pytest
 from conftest import PATIENCE_S, Invoke, started, until
 
 from weir import _native
-from weir.transfer import SendSession, send
+from weir.transfer.files import SendSession, send
 
 
 class _StopReceivingError(Exception):

@@ -13,11 +13,12 @@ from conftest import SHORT, Invoke
 from test_congestion import AIMD
 
 import weir
-from weir import runner, trust
 from weir.api import Comparison, run_plan
+from weir.base.errors import InputError
 from weir.cli import plans
-from weir.errors import InputError
-from weir.scenario import Source
+from weir.controllers import trust
+from weir.running import runner
+from weir.scenario.source import Source
 
 RAN = "it-ran"
 """The file that the foreign program makes."""

@@ -11,13 +11,14 @@ from typing import Any
 import pytest
 import requires
 
-from weir import netns, report
+from weir import report
 from weir.api import run_plan
-from weir.disk import write_text
-from weir.netns import NamespaceError
-from weir.results import Results
-from weir.scenario import Effective
-from weir.stats import Estimate
+from weir.base.disk import write_text
+from weir.processes import netns
+from weir.processes.netns import NamespaceError
+from weir.results.results import Results
+from weir.scenario.source import Effective
+from weir.statistics.intervals import Estimate
 from weir.studies import Cell, Settings, StudyResult, studies
 from weir.studies.claims import verdict_of
 from weir.studies.udp_vs_tcp import STUDY
@@ -32,11 +33,11 @@ from weir.studies.udp_vs_tcp.experiment import (
 )
 from weir.studies.udp_vs_tcp.findings import findings
 from weir.studies.udp_vs_tcp.published import Source, load
-from weir.transfers import LOCAL, Network, Outcome, Transfer
-from weir.transfers.ends import hosts
-from weir.transfers.model import JUMBO
-from weir.transfers.runs import GIVEN_UP, Carrier, tables
-from weir.transfers.site import memory
+from weir.transfer import LOCAL, Network, Outcome, Transfer
+from weir.transfer.ends import hosts
+from weir.transfer.model import JUMBO
+from weir.transfer.runs import GIVEN_UP, Carrier, tables
+from weir.transfer.site import memory
 
 WAITS = ("1B", "28KB")
 

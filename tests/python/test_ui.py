@@ -28,14 +28,14 @@ from typer.testing import Result
 
 import weir
 from weir.api import scenario_plan
+from weir.base.errors import InputError
 from weir.cli.ui import in_browser
-from weir.errors import InputError
-from weir.scenario import read
-from weir.ui import page
-from weir.ui.detail import Series, detail
-from weir.ui.explorer import Explorer
-from weir.ui.job import Job
-from weir.ui.server import HEADER, MOST_CONNECTIONS, Server
+from weir.laboratory import page
+from weir.laboratory.detail import Series, detail
+from weir.laboratory.explorer import Explorer
+from weir.laboratory.job import Job
+from weir.laboratory.server import HEADER, MOST_CONNECTIONS, Server
+from weir.scenario.source import read
 
 Invoke = Callable[..., Result]
 FILES = {"/": page.PageFile(b"<html>", "text/html")}
@@ -450,7 +450,7 @@ def test_a_used_port_is_named(invoke: Invoke) -> None:
 @pytest.mark.parametrize("args", [[], ["two-flows", "--set", "measure.duration=100000s"]], ids=str)
 def test_ctrl_c_ends_it_with_success(built: Path, args: list[str]) -> None:
     code = (
-        "import pathlib, sys; from weir.ui import page; from weir.cli import app; "
+        "import pathlib, sys; from weir.laboratory import page; from weir.cli import app; "
         f"page._FOLDERS = (pathlib.Path({str(built)!r}),); "
         f"app(['ui', '--no-open', *{args!r}], prog_name='weir')"
     )

@@ -17,13 +17,13 @@ from loopback import serving
 
 import weir
 from weir.api import scenario_plan
-from weir.errors import InputError
-from weir.results import Results
-from weir.scenario import read
-from weir.ui import page as files
-from weir.ui.explorer import Explorer
-from weir.ui.job import Job
-from weir.ui.server import Server
+from weir.base.errors import InputError
+from weir.laboratory import page as files
+from weir.laboratory.explorer import Explorer
+from weir.laboratory.job import Job
+from weir.laboratory.server import Server
+from weir.results.results import Results
+from weir.scenario.source import read
 
 ROOT = Path(__file__).parents[2]
 SETS = {
@@ -203,7 +203,7 @@ def test_without_results_the_page_simulates(opened: Opened) -> None:
 def test_the_frame_rate_is_measured(results: Results) -> None:
     """What `make bench-ui` prints of a larger run; no bound, because others use the machine too."""
     code = (
-        "import sys; from weir.bench.ui import explore; from weir.results import load; "
+        "import sys; from bench.ui import explore; from weir.results.results import load; "
         "print(explore(load(sys.argv[1]), 1.0))"
     )
     command = [sys.executable, "-c", code, str(results.path)]

@@ -15,14 +15,15 @@ import pytest
 from conftest import Invoke
 
 from weir.api import run
-from weir.errors import InputError
+from weir.base.errors import InputError
+from weir.recordings import judge, truth
+from weir.recordings.guest import host
+from weir.recordings.reduce import reduce
+from weir.recordings.tc import UnhostedError
+from weir.recordings.truth import Flow, Reference, Values
 from weir.report import write
-from weir.validate import Validation, judge, truth, validate
-from weir.validate.guest import host
-from weir.validate.reduce import reduce
-from weir.validate.summary import findings, table
-from weir.validate.tc import UnhostedError
-from weir.validate.truth import Flow, Reference, Values
+from weir.validation import Validation, validate
+from weir.validation.summary import findings, table
 
 TRUTH = Path(__file__).parents[1] / "truth"
 FOUND = truth.read(TRUTH)

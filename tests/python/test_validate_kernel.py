@@ -17,14 +17,15 @@ from conftest import Invoke
 
 from weir import _native
 from weir.kernel import cache
+from weir.recordings import judge, receiver
+from weir.recordings.truth import Flow, Reference
 from weir.report import write
-from weir.scenario import KERNEL, SIM
-from weir.validate import SIZES, Validation, judge, receiver, validate_kernel
-from weir.validate import cases as catalogue
-from weir.validate import kernel as kernels
-from weir.validate.cases import ALL, BUILT_IN, MIXES, Scene, scenes
-from weir.validate.known import explained
-from weir.validate.truth import Flow, Reference
+from weir.scenario.source import KERNEL, SIM
+from weir.validation import SIZES, Validation, validate_kernel
+from weir.validation import cases as catalogue
+from weir.validation import kernel as kernels
+from weir.validation.cases import ALL, BUILT_IN, MIXES, Scene, scenes
+from weir.validation.known import explained
 
 SCENES = {scene.name: scene for scene in scenes(SIZES["small"], ALL)}
 

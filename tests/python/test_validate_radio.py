@@ -12,17 +12,18 @@ import numpy as np
 import pytest
 from conftest import Invoke
 
+from weir import radio_validation
+from weir.radio_validation import SIZES, comparison, reference
+from weir.radio_validation.reference import DSSS, FHSS, FHSS_PAYLOAD, Saturation
+from weir.radio_validation.report import compose_radio
+from weir.radio_validation.rows import GOODPUT, SHARE, rows
+from weir.radio_validation.scenes import AIRTIMES, GROUPS, STOP_AND_WAIT, Group, scenes
+from weir.radio_validation.summary import HEADINGS, METRICS, findings, table
+from weir.recordings.judge import Row
 from weir.report import write
-from weir.report.radio_validation import compose_radio
-from weir.stats import rounded
-from weir.validate import Validation, radio
-from weir.validate.judge import Row
-from weir.validate.radio import SIZES, comparison, reference
-from weir.validate.radio.reference import DSSS, FHSS, FHSS_PAYLOAD, Saturation
-from weir.validate.radio.rows import GOODPUT, SHARE, rows
-from weir.validate.radio.scenes import AIRTIMES, GROUPS, STOP_AND_WAIT, Group, scenes
-from weir.validate.radio.summary import HEADINGS, METRICS, findings, table
-from weir.validate.summary import mark
+from weir.statistics.intervals import rounded
+from weir.validation import Validation
+from weir.validation.summary import mark
 
 SCENES = {scene.name: scene for scene in scenes(SIZES["small"])}
 FRAMES = ("rts_us", "cts_us", "ack_us", "data_us", "tcp_ack_us", "exchange_us")
@@ -221,7 +222,7 @@ def test_the_report_has_a_picture_of_each_group(found: Validation) -> None:
 
 
 def test_the_rows_stay_beside_the_results(found: Validation) -> None:
-    kept = json.loads((found.results.path / radio.FILE).read_text(encoding="utf-8"))
+    kept = json.loads((found.results.path / radio_validation.FILE).read_text(encoding="utf-8"))
     assert kept["rows"] == json.loads(json.dumps(list(found.rows)))
     assert kept["score"] == found.score
     headers, lines = table(found.rows)

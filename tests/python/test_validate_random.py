@@ -15,14 +15,16 @@ from conftest import Invoke
 from test_schemas import check
 
 from weir import _native
+from weir.recordings import judge
+from weir.recordings.receiver import GROWING
+from weir.recordings.truth import Flow, Reference
 from weir.report import write
-from weir.scenario import SIM
-from weir.stats import independent_ratio
-from weir.validate import chance, judge, spread
-from weir.validate import kernel as kernels
-from weir.validate.cases import SEND_BUFFER, Scene
-from weir.validate.receiver import GROWING
-from weir.validate.sampled import (
+from weir.scenario.source import SIM
+from weir.statistics.intervals import independent_ratio
+from weir.validation import chance, spread
+from weir.validation import kernel as kernels
+from weir.validation.cases import SEND_BUFFER, Scene
+from weir.validation.sampled import (
     CONTROLS,
     DRAWN,
     DURATION_S,
@@ -32,7 +34,6 @@ from weir.validate.sampled import (
     SIMULATIONS,
     scenes,
 )
-from weir.validate.truth import Flow, Reference
 
 NAME = re.compile(
     r"(?P<number>\d{3,})-(?P<cc>[a-z]+)-(?P<mbit>[\d.]+)m-(?P<ms>\d+)ms-(?P<packets>\d+)p"

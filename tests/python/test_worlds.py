@@ -12,7 +12,7 @@ from conftest import Invoke, started, until
 
 import weir
 from weir.api import run_plan
-from weir.results import TABLES
+from weir.results.results import TABLES
 from weir.studies.lab_udp import calibrated
 from weir.studies.lab_udp.cells import study_cells
 from weir.studies.lab_udp.experiment import study_plan
@@ -98,7 +98,7 @@ def test_ctrl_c_before_the_first_run_leaves_nothing(
     def pressed(_path: Path) -> int:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("weir.store._lock", pressed)
+    monkeypatch.setattr("weir.results.store._lock", pressed)
     done = invoke("run", "lab-router", "--out", tmp_path / "results", "--quiet")
     assert (done.exit_code, done.stdout, done.stderr) == (130, "", "weir: interrupted\n")
     assert list((tmp_path / "results").iterdir()) == []

@@ -13,8 +13,8 @@ const OPTIONS = ["--repeat", "2", "--no-report", "--out", "results", ...[
 ].flatMap((set) => ["--set", set])];
 const EXPLORE = `
 import json, sys
-from weir.results import load
-from weir.ui.explorer import Explorer
+from weir.results.results import load
+from weir.laboratory.explorer import Explorer
 explorer = Explorer(load(sys.argv[1]))
 run = explorer._of(1)
 def groups(start, end, bins):

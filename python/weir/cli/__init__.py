@@ -7,9 +7,9 @@ import gc
 import os
 import sys
 
+from weir.base.errors import StoppedError
 from weir.cli.app import app
 from weir.cli.output import discard_stdout
-from weir.errors import StoppedError
 
 __all__ = ["app", "main"]
 

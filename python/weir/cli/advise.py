@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weir.base.errors import InputError
+from weir.base.grid import Grid
+from weir.base.options import MEASUREMENT
 from weir.cli import options, output
 from weir.cli.model import Connection, ReportFile, Stack, refuse_existing
-from weir.errors import InputError
-from weir.grid import Grid
-from weir.options import MEASUREMENT
 
 if TYPE_CHECKING:
-    from weir.modelling.advice import Prediction
+    from weir.advice.predictions import Prediction
     from weir.modelling.measured import Measurement
 
 _HELP = """Predict which congestion control would help on the path behind a packet capture.
@@ -97,7 +97,8 @@ def advise(
     quiet: options.Quiet = False,
 ) -> None:
     """Models the path, predicts, prints the ranking."""
-    from weir.modelling import advice, choices, inputs, simulate, words
+    from weir.advice import choices, predictions, words
+    from weir.modelling import inputs, simulate
 
     refuse_existing("--report", report)
     refuse_size(size)
@@ -113,11 +114,11 @@ def advise(
         )
     for warning in measured.warnings:
         output.note(f"warning: {warning}", quiet=quiet)
-    work = advice.work_of(measured.flow, size)
+    work = predictions.work_of(measured.flow, size)
     settings += choices.streams(_listed(streams), measured.flow, size)
     chosen = choices.options(measured.flow, names, settings)
     check = simulate.check(measured.path, measured.flow)
-    found = advice.predict(measured, check, chosen, work, repeat=repeat, seed=seed)
+    found = predictions.predict(measured, check, chosen, work, repeat=repeat, seed=seed)
     said = words.sentence(measured, measured.flow, found)
     steps = list(words.commands(words.best(found)))
     if json:
@@ -128,7 +129,7 @@ def advise(
         output.show("\n".join((said, "", *steps, "")))
         output.show(ranking(measured, found).rich())
     if report is not None:
-        from weir.modelling.advice_report import write_advice
+        from weir.advice.report import write_advice
 
         command = shlex.join(["weir", *sys.argv[1:]])
         write_advice(measured, check, found, (said, steps), report, command)

@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
-from weir.animation import FROM, SPAN, Wish, animation
+from weir.base.disk import write_text
 from weir.cli import complete, options, output, plans
-from weir.disk import write_text
-from weir.replay import replay
-from weir.scenario import parse_assignments, read
+from weir.laboratory.replay import replay
+from weir.report.animation import FROM, SPAN, Wish, animation
+from weir.scenario.source import parse_assignments, read
 
 _HELP = (
     "Play a run packet by packet, in one HTML file.\n\n"

@@ -10,9 +10,9 @@ from typing import Any
 import typer
 
 from weir._native import version
+from weir.base.errors import InputError, StoppedError, unknown
 from weir.cli.ending import exit_code
 from weir.cli.help import Group, Verb
-from weir.errors import InputError, StoppedError, unknown
 
 _DESCRIPTION = (
     "Compare transports, loss recovery and congestion control on a network, with confidence "

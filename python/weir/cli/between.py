@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Unpack
 
 from weir.api import RunOptions
+from weir.base.errors import InputError
 from weir.cli import output, plans
-from weir.errors import InputError
 from weir.hosts import listed, running
 from weir.hosts.listed import Hosts
-from weir.results import Results
-from weir.scenario import HOSTS, Source
-from weir.sweep import Plan
+from weir.results.results import Results
+from weir.scenario.source import HOSTS, Source
+from weir.scenario.sweep import Plan
 
 _NETWORK = "topology"
 """Section of a scenario that describes the network."""

@@ -10,11 +10,11 @@ from rich.text import Text
 
 from weir.api import Comparison, Execution
 from weir.cli import complete, options, output, plans, rows, table
-from weir.comparison import caution, contrasts
-from weir.results import Results
-from weir.scenario import SIM, parse_assignments, parse_sweep
-from weir.tables import cases_table, contrasts_grid
-from weir.verdicts import verdicts
+from weir.comparison.contrasts import caution, contrasts
+from weir.comparison.tables import cases_table, contrasts_grid
+from weir.comparison.verdicts import verdicts
+from weir.results.results import Results
+from weir.scenario.source import SIM, parse_assignments, parse_sweep
 
 _HELP = (
     "Run several stacks on the same network with the same seeds, and compare them.\n\n"

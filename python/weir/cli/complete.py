@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from weir import _native, scenario
+from weir import _native
+from weir.scenario import source
 
 
 def stacks(incomplete: str) -> list[str]:
@@ -19,12 +20,12 @@ def stacks(incomplete: str) -> list[str]:
 
 def scenarios(incomplete: str) -> list[str]:
     """The scenarios that come with Weir; the shell adds files by itself."""
-    return _matching(incomplete, scenario.library())
+    return _matching(incomplete, source.library())
 
 
 def worlds(incomplete: str) -> list[str]:
     """Every world."""
-    return _matching(incomplete, scenario.worlds())
+    return _matching(incomplete, source.worlds())
 
 
 def formats(incomplete: str) -> list[str]:
@@ -43,7 +44,7 @@ def study_names(incomplete: str) -> list[str]:
 
 def suites(incomplete: str) -> list[str]:
     """Every suite of `weir conform`."""
-    from weir.conform.suites import suites as known  # imported only for this completion
+    from weir.conform.cases.suites import suites as known  # imported only for this completion
 
     return _matching(incomplete, list(known()))
 

@@ -10,16 +10,16 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
+from weir.base.disk import write_text
+from weir.base.grid import Grid, cautioned
+from weir.base.options import MEASUREMENT, OUTPUT
 from weir.cli import complete, options, output, plans
 from weir.conform import baseline, words
+from weir.conform.cases.plans import Planned, Request, planned
 from weir.conform.junit import junit
 from weir.conform.outcome import Row, is_good
-from weir.conform.plans import Planned, Request, planned
 from weir.conform.run import judged
-from weir.disk import write_text
-from weir.grid import Grid, cautioned
-from weir.options import MEASUREMENT, OUTPUT
-from weir.scenario import SIM
+from weir.scenario.source import SIM
 
 _HELP = """Judge stacks by test cases of drafts, RFCs and bug reports.
 

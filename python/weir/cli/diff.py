@@ -10,12 +10,12 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from weir import stats
+from weir.base.grid import Grid
 from weir.cli import options, output
-from weir.difference import Diff, Finding
-from weir.grid import Grid
-from weir.results import load, understood
-from weir.tables import difference_text, estimate_text
+from weir.comparison.difference import Diff, Finding
+from weir.comparison.tables import difference_text, estimate_text
+from weir.results.results import load, understood
+from weir.statistics import intervals
 
 _CHANGES = 5
 _WIDEST_VALUE = 40
@@ -68,7 +68,7 @@ def _print_json(found: Diff) -> None:
         verdict=_verdict(found),
         tested=found.tested,
         correction="holm",
-        level=stats.LEVEL,
+        level=intervals.LEVEL,
         changes=[{"label": c.label, "key": c.key, "a": c.a, "b": c.b} for c in found.changes],
     )
 
@@ -81,10 +81,10 @@ def _row(finding: Finding) -> dict[str, Any]:
         "a": finding.a.as_json(),
         "b": finding.b.as_json(),
         "difference": finding.difference.estimate.as_json(),
-        "relative": stats.rounded(finding.relative),
+        "relative": intervals.rounded(finding.relative),
         "paired": finding.is_paired,
-        "p_value": stats.rounded(finding.difference.p_value),
-        "adjusted_p_value": stats.rounded(finding.adjusted_p),
+        "p_value": intervals.rounded(finding.difference.p_value),
+        "adjusted_p_value": intervals.rounded(finding.adjusted_p),
         "verdict": finding.verdict,
     }
 
@@ -119,7 +119,7 @@ def _summary(found: Diff) -> str:
     return (
         f"{'Significant differences' if found.differs else 'No significant difference'}: "
         f"{counts['significant']} of {found.tested} comparisons (cases: {len(found.a.cases)}, "
-        f"metrics: {metrics}; {_pairing(found)}), Holm-corrected at {stats.LEVEL * 100:g} %. "
+        f"metrics: {metrics}; {_pairing(found)}), Holm-corrected at {intervals.LEVEL * 100:g} %. "
         f"{counts['significant only before correction']} more are significant only before "
         "correction."
     )

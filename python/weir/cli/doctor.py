@@ -12,11 +12,13 @@ from typing import Annotated
 
 import typer
 
-from weir import _native, cleanup, kernel_cc, netns
+from weir import _native
+from weir.base.errors import WeirError
+from weir.base.grid import Grid
 from weir.cli import options, output
-from weir.errors import WeirError
-from weir.grid import Grid
+from weir.controllers import kernel_cc
 from weir.kernel import cache
+from weir.processes import cleanup, netns
 
 _HELP = """Check what this machine supports, and what each missing component would add.
 
@@ -90,7 +92,7 @@ def _core() -> Check:
 def _simulation() -> Check:
     """Runs a small scenario, so that a broken build is found before an experiment."""
     from weir.api import Comparison
-    from weir.runner import execute
+    from weir.running.runner import execute
 
     run = Comparison(stacks=("reno",), duration="1s", repeat=1).plan().runs[0]
     try:
@@ -102,8 +104,8 @@ def _simulation() -> Check:
 
 def _real_time() -> Check:
     """Runs a transfer over real sockets: how late this machine sends."""
-    from weir.runner import execute
-    from weir.scenario import read
+    from weir.running.runner import execute
+    from weir.scenario.source import read
 
     quick = ("topology.delay", "1ms"), ("flow.0.workload.size", "300kb")
     try:
@@ -116,7 +118,7 @@ def _real_time() -> Check:
 def _kernel() -> Check:
     """Runs the kernel's TCP between two namespaces for half a second."""
     from weir.api import Comparison
-    from weir.runner import execute
+    from weir.running.runner import execute
 
     purpose = "`--world kernel`"
     try:
@@ -136,7 +138,7 @@ def _kernel() -> Check:
 
 
 def _cores() -> Check:
-    from weir.runner import default_jobs
+    from weir.running.runner import default_jobs
 
     return Check("cores", str(default_jobs()), "runs in parallel", is_needed=True)
 
@@ -162,7 +164,7 @@ def _ns3() -> Check:
 def _namespaces() -> Check:
     """Creates a link between two namespaces."""
     lacking = netns.missing()
-    purpose = "`weir link`, links between network namespaces (`weir.netns`)"
+    purpose = "`weir link`, links between network namespaces (`weir.processes.netns`)"
     if lacking is not None:
         return Check("namespaces, TUN", None, f"{purpose}: {lacking}")
     try:

@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from weir._native import ScenarioError
-from weir.errors import InputError, WeirError
-from weir.plain import plain
+from weir.base.errors import InputError, WeirError
+from weir.base.plain import plain
 
 
 def exit_code(program: str, command: Callable[[], Any]) -> Any:

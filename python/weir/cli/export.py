@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from weir.cli import complete, options, output, plans
-from weir.results import load, understood
+from weir.results.results import load, understood
 
 _HELP = (
     "Write a result directory in the format of another program.\n\n"

@@ -20,8 +20,8 @@ from rich.table import Table
 from rich.text import Text
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
+from weir.base.options import MEASUREMENT, NETWORK, OUTPUT, TRAFFIC
 from weir.cli.output import Output
-from weir.options import MEASUREMENT, NETWORK, OUTPUT, TRAFFIC
 
 _OTHERS = "Options"
 _ORDER = (NETWORK, TRAFFIC, MEASUREMENT, OUTPUT)

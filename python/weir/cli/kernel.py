@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from weir.base.grid import Grid
 from weir.cli import options, output
-from weir.grid import Grid
 from weir.kernel import build as building
 from weir.kernel import cache, recipe
 from weir.kernel.cache import Kernel
@@ -85,7 +85,7 @@ def build(
     quiet: options.Quiet = False,
 ) -> None:
     """Builds the guest kernel if it does not exist."""
-    from weir.runner import default_jobs
+    from weir.running.runner import default_jobs
 
     with _progress(quiet=quiet) as report:
         kernel, is_new = building.build(
@@ -130,9 +130,9 @@ def record(
     """Runs every case and writes the folder."""
     if kernel is not None:
         cache.choose(kernel)
-    from weir.kernel.record import CASES
-    from weir.kernel.record import record as record_all
-    from weir.runner import default_jobs
+    from weir.recordings.record import CASES
+    from weir.recordings.record import record as record_all
+    from weir.running.runner import default_jobs
 
     def report(name: str) -> None:
         output.note(f"{name} ({list(CASES).index(name) + 1} of {len(CASES)})", quiet=quiet)

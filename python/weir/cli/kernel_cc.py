@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from weir import kernel_cc
+from weir.base.grid import Grid
 from weir.cli import options, output
-from weir.grid import Grid
+from weir.controllers import kernel_cc
 
 _HELP = "Add congestion controls to this machine's kernel, as BPF programs."
 

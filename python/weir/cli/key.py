@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from weir.base.errors import InputError
 from weir.cli import options, output
-from weir.errors import InputError
 
 _HELP = """Write a new key to FILE, for the [bold]--key-file[/bold] of [bold]weir send[/bold] and \
 [bold]weir recv[/bold].

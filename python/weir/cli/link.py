@@ -14,15 +14,15 @@ from typing import Annotated, Any
 
 import typer
 
-from weir import capture
+from weir.base.options import NETWORK, OUTPUT
 from weir.cli import link_commands, options, output, path
 from weir.cli.link_commands import FarEnd
-from weir.emulation import PathReport
-from weir.link import Link, end_all_behind, resolvers_are_local
-from weir.link_options import LinkOptions
-from weir.link_server import Server
-from weir.options import NETWORK, OUTPUT
-from weir.outputs import Ended
+from weir.links.emulation import PathReport
+from weir.links.link import Link, end_all_behind, resolvers_are_local
+from weir.links.options import LinkOptions
+from weir.links.server import Server
+from weir.processes.outputs import Ended
+from weir.scenario import capture
 
 _HELP = (
     "Run a command behind an emulated link, with real packets and the kernel's own TCP.\n\n"
@@ -306,7 +306,7 @@ def _write(file: Path, found: PathReport, code: int, server: Ended | None) -> No
     if server is not None:
         stdout, stderr = (text.decode(errors="replace") for text in (server.stdout, server.stderr))
         document["server"] = {"exit_code": server.code, "stdout": stdout, "stderr": stderr}
-    from weir.disk import write_text  # slow to import
+    from weir.base.disk import write_text  # slow to import
 
     write_text(file, json.dumps(document, ensure_ascii=False))
 

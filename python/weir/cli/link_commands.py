@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weir import ready as readiness
 from weir._native import parse_quantity
+from weir.base.errors import InputError
+from weir.base.options import NETWORK
 from weir.cli import output, path
-from weir.emulation import seconds
-from weir.errors import InputError
-from weir.link_options import LinkOptions
-from weir.options import NETWORK
-from weir.outputs import Ended
-from weir.ready import Ready
+from weir.links.emulation import seconds
+from weir.links.options import LinkOptions
+from weir.processes import ready as readiness
+from weir.processes.outputs import Ended
+from weir.processes.ready import Ready
 
 if TYPE_CHECKING:
-    from weir.kernel.programs import Done
+    from weir.guest.programs import Done
 
 PANEL = "Virtual time"
 
@@ -137,7 +137,8 @@ class Guest:
         quiet: bool,
     ) -> Done:
         """Runs the commands; the client's output is ours, the server's goes to stderr by lines."""
-        from weir.kernel import cache, programs
+        from weir.guest import programs
+        from weir.kernel import cache
 
         if self.kernel is not None:
             cache.choose(self.kernel, virtual_tsc=self.virtual_tsc)
@@ -207,7 +208,7 @@ def _seconds_of(date: str | None) -> int:
     Raises:
         InputError: it is no date, or the guest's clock cannot have it.
     """
-    from weir.kernel.machine import START_S
+    from weir.guest.machine import START_S
 
     if date is None:
         return START_S
@@ -226,7 +227,7 @@ def _megabytes(text: str | None) -> int:
     Raises:
         InputError: it is no size, or too small for a guest.
     """
-    from weir.kernel.machine import LEAST_MEMORY_MB, MEMORY_MB
+    from weir.guest.machine import LEAST_MEMORY_MB, MEMORY_MB
 
     if text is None:
         return MEMORY_MB

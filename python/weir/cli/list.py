@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Group
 
-from weir import _native, scenario
+from weir import _native
+from weir.base.errors import InputError, unknown
+from weir.base.grid import Grid
 from weir.cli import options, output
-from weir.errors import InputError, unknown
-from weir.grid import Grid
+from weir.scenario import source
 
 if TYPE_CHECKING:
-    from weir.metrics import Metric
+    from weir.results.metrics import Metric
 
 _HELP = (
     "List controllers, queues, scenarios, studies, metrics and more.\n\n"
@@ -74,8 +75,8 @@ _IN_PYTHON: Item = {
 
 def _scenarios() -> list[Item]:
     return [
-        {"name": name, "description": scenario.read(name).effective().description}
-        for name in scenario.library()
+        {"name": name, "description": source.read(name).effective().description}
+        for name in source.library()
     ]
 
 
@@ -89,7 +90,7 @@ def _studies() -> list[Item]:
 
 
 def _suites() -> list[Item]:
-    from weir.conform.suites import suites
+    from weir.conform.cases.suites import suites
 
     return [
         {
@@ -101,7 +102,7 @@ def _suites() -> list[Item]:
 
 
 def _metrics() -> list[Item]:
-    from weir import metrics
+    from weir.results import metrics
 
     return [
         {"name": metric.name, "unit": _unit(metric), "description": metric.meaning}

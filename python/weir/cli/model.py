@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weir.base.errors import InputError
+from weir.base.grid import Grid, number
+from weir.base.options import MEASUREMENT, OUTPUT
 from weir.cli import options, output
-from weir.errors import InputError
-from weir.grid import Grid, number
-from weir.options import MEASUREMENT, OUTPUT
 
 if TYPE_CHECKING:
     from weir.modelling.measured import Measurement
@@ -96,8 +96,9 @@ def model(
     quiet: options.Quiet = False,
 ) -> None:
     """Models the path, checks the model, prints both."""
-    from weir.disk import write_text
-    from weir.modelling import choices, inputs, simulate, text
+    from weir.advice import choices
+    from weir.base.disk import write_text
+    from weir.modelling import inputs, simulate, text
 
     choices.refuse("--stack", stack or "cubic", "flow.0.stack")
     refuse_existing("--out", out)

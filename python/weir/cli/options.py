@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from weir.errors import InputError
-from weir.options import OUTPUT
+from weir.base.errors import InputError
+from weir.base.options import OUTPUT
 
 Json = Annotated[
     bool,

@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from weir.plain import plain, plain_lines
+from weir.base.plain import plain, plain_lines
 
 SCHEMA = 1
 """Version of the JSON that every verb prints."""

@@ -11,12 +11,12 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from weir import packetdrill
+from weir.base.errors import InputError
+from weir.base.options import MEASUREMENT
+from weir.base.plain import plain_lines
 from weir.cli import options, output, plans
-from weir.errors import InputError
-from weir.options import MEASUREMENT
-from weir.packetdrill import ScriptResult
-from weir.plain import plain_lines
+from weir.guest import packetdrill
+from weir.guest.packetdrill import ScriptResult
 
 _HELP = """Run packetdrill scripts against Weir's transport or Linux's TCP.
 

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from weir.emulation import PathReport
-from weir.options import NETWORK
+from weir.base.options import NETWORK
+from weir.links.emulation import PathReport
 
 
 def option(help_: str, metavar: str, panel: str = NETWORK) -> Any:

@@ -13,20 +13,23 @@ from typing import Annotated, Any, Unpack, cast
 
 import typer
 
-from weir import api, comparison, runner, trust
+from weir import api
 from weir.api import RESULTS, Comparison, Execution, RunOptions
+from weir.base.errors import InputError, RunError
+from weir.base.grid import Grid
+from weir.base.options import MEASUREMENT, OUTPUT
+from weir.base.options import of as known
+from weir.base.plain import plain
 from weir.cli import complete, output, table
-from weir.errors import InputError, RunError
-from weir.grid import Grid
+from weir.comparison import contrasts
+from weir.controllers import trust
 from weir.kernel import cache
 from weir.kernel.recipe import DEFAULT_SERIES
-from weir.options import MEASUREMENT, OUTPUT
-from weir.options import of as known
-from weir.plain import plain
-from weir.results import Results
-from weir.runner import failure_text
-from weir.scenario import KERNEL, NETEM, VIRTUAL, worlds
-from weir.sweep import Plan
+from weir.results.results import Results
+from weir.running import runner
+from weir.running.runner import failure_text
+from weir.scenario.source import KERNEL, NETEM, VIRTUAL, worlds
+from weir.scenario.sweep import Plan
 
 OURS, GUESTS_OWN = _ROUTERS = ("weir", "netem")
 """What shapes the traffic between the hosts in a guest."""
@@ -133,7 +136,7 @@ Open = Annotated[
     bool,
     typer.Option("--open", help="Open the report in the browser.", rich_help_panel=OUTPUT),
 ]
-RELEVANT = f"{comparison.RELEVANT * 100:g}%"
+RELEVANT = f"{contrasts.RELEVANT * 100:g}%"
 Relevant = Annotated[
     str,
     typer.Option(
@@ -172,7 +175,7 @@ def relevant_share(text: str) -> float:
     Raises:
         InputError: it is no share.
     """
-    return comparison.share(text, "--relevant {}")
+    return contrasts.share(text, "--relevant {}")
 
 
 def world_of(world: str, *, virtual: bool, router: str = OURS) -> str:
@@ -296,7 +299,7 @@ def _import_report() -> None:
 
 
 def finish(
-    results: Results, report: Reporting, *, quiet: bool, relevant: float = comparison.RELEVANT
+    results: Results, report: Reporting, *, quiet: bool, relevant: float = contrasts.RELEVANT
 ) -> None:
     """Draws the report, prints its path, and fails if any run failed."""
     if report is Reporting.NONE:
@@ -317,7 +320,7 @@ def open_page(path: Path, *, quiet: bool) -> None:
         output.note("No browser was found; open the report yourself.", quiet=quiet)
 
 
-def draw(directory: Path, relevant: float = comparison.RELEVANT) -> Path:
+def draw(directory: Path, relevant: float = contrasts.RELEVANT) -> Path:
     """Draws the report of a result directory and returns its path."""
     from weir.report import write  # importing the plotting libraries would slow down `--help`
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weir.base.errors import InputError
+from weir.base.grid import Grid, number
+from weir.base.options import OUTPUT
 from weir.cli import options, output
-from weir.errors import InputError
-from weir.grid import Grid, number
-from weir.options import OUTPUT
 
 if TYPE_CHECKING:
     from weir.reading import Captures

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Self
 
 import typer
 
-from weir import transfer
+from weir.base.errors import StoppedError
 from weir.cli import options, output
 from weir.cli import transfer as tables
-from weir.errors import StoppedError
-from weir.transfer import FailedError
+from weir.transfer import files as transfer
+from weir.transfer.files import FailedError
 
 _HELP = """Receive files from [bold]weir send[/bold], from any number of senders, until Ctrl-C.
 

@@ -13,12 +13,13 @@ from typing import Annotated
 
 import typer
 
-from weir import _native, emulation
+from weir import _native
+from weir.base.errors import InputError
+from weir.base.grid import Grid
 from weir.cli import options, output, path
-from weir.emulation import PathReport
-from weir.errors import InputError
-from weir.grid import Grid
-from weir.relay import Relay
+from weir.links import emulation
+from weir.links.emulation import PathReport
+from weir.links.relay import Relay
 
 _HELP = (
     "Relay UDP with configurable delay, loss and reordering.\n\n"

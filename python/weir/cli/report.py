@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from weir.cli import plans
-from weir.joining import join
-from weir.results import load, understood
+from weir.results.joining import join
+from weir.results.results import load, understood
 
 _HELP = (
     "Draw the report of a result directory again, and export its figures.\n\n"

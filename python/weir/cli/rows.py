@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weir import metrics
-from weir.comparison import Contrast
-from weir.results import Results
-from weir.stats import mean_interval
+from weir.comparison.contrasts import Contrast
+from weir.results import metrics
+from weir.results.results import Results
+from weir.statistics.intervals import mean_interval
 
 Row = dict[str, Any]
 

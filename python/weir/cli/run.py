@@ -8,12 +8,12 @@ from typing import Annotated, Any
 import typer
 
 from weir.api import Execution, scenario_plan
+from weir.base.options import MEASUREMENT
 from weir.cli import complete, options, output, plans, rows, table
-from weir.options import MEASUREMENT
-from weir.results import Results
-from weir.scenario import SIM, parse_assignments, parse_sweep, read
-from weir.tables import cases_table
-from weir.tc import keys
+from weir.comparison.tables import cases_table
+from weir.results.results import Results
+from weir.scenario.source import SIM, parse_assignments, parse_sweep, read
+from weir.scenario.tc import keys
 
 _HELP = (
     "Run a scenario file: every point of its sweep, every repeat.\n\n"

@@ -12,11 +12,11 @@ from typing import Annotated, Literal
 import typer
 from rich.filesize import decimal
 
-from weir import transfer
+from weir.base.errors import InputError, StoppedError
 from weir.cli import complete, options, output
 from weir.cli import transfer as tables
-from weir.errors import InputError, StoppedError
-from weir.transfer import (
+from weir.transfer import files
+from weir.transfer.files import (
     DEFAULT_MSS,
     DEFAULT_SEALED_MSS,
     DEFAULT_STACK,
@@ -142,7 +142,7 @@ def send(
             note(report)
 
         with options.as_typed(), _interrupts_reported():
-            sent = transfer.send(
+            sent = files.send(
                 paths,
                 target,
                 stack=stack,

@@ -9,10 +9,10 @@ from typing import Annotated
 
 import typer
 
+from weir.base.errors import InputError, StoppedError
 from weir.cli import options, output
 from weir.cli import transfer as tables
-from weir.errors import InputError, StoppedError
-from weir.transfer import quantity
+from weir.transfer.files import quantity
 
 _HELP = """Take part in path tests of [bold]weir test[/bold], until Ctrl-C.
 
@@ -149,7 +149,7 @@ def _serve_run(key_file: Path | None, *, no_key: bool) -> None:
 
 
 def _key(file: Path | None) -> bytes | None:
-    from weir.pathtest import channel
+    from weir.probes import channel
 
     if file == Path("-"):
         return channel.parse_key(sys.stdin.buffer.readline(), "standard input")

@@ -11,11 +11,11 @@ from rich.console import Group
 
 from weir import studies
 from weir.api import Comparison
+from weir.base.grid import Grid, cautioned
+from weir.base.options import MEASUREMENT
 from weir.cli import complete, options, output, plans
 from weir.cli.table import option
-from weir.grid import Grid, cautioned
-from weir.options import MEASUREMENT
-from weir.scenario import SIM, worlds
+from weir.scenario.source import SIM, worlds
 from weir.studies.cells import count_text, decimals, spread_text
 
 _WIDEST = 12

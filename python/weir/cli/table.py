@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
-from weir import options
+from weir.base import options
 
 F = TypeVar("F", bound=Callable[..., None])
 

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from weir.base.errors import InputError
+from weir.base.options import MEASUREMENT, TRAFFIC
 from weir.cli import options, output, plans
 from weir.cli import transfer as tables
-from weir.errors import InputError
-from weir.options import MEASUREMENT, TRAFFIC
-from weir.transfer import quantity
+from weir.transfer.files import quantity
 
 if TYPE_CHECKING:
     from weir.pathtest.client import Client
-    from weir.pathtest.record import Order
+    from weir.probes.record import Order
 
 _HELP = """Measure the path to a machine that runs [bold]weir serve[/bold].
 
@@ -171,10 +171,10 @@ def path_test(
     quiet: options.Quiet = False,
 ) -> None:
     """Runs every load, and prints what was measured."""
-    from weir.pathtest import channel
     from weir.pathtest.client import Client
     from weir.pathtest.ssh import SCHEME
     from weir.pathtest.ssh import remote as start
+    from weir.probes import channel
 
     report = plans.reporting(no_report=no_report, opened=opened)
     duration_s, warmup_s = _times(duration, warmup)
@@ -259,7 +259,7 @@ def _orders(
     client: Client, loads: _Loads, direction: str, duration_s: float, warmup_s: float
 ) -> list[Order]:
     from weir.pathtest import plan
-    from weir.pathtest.record import Order
+    from weir.probes.record import Order
 
     ways = plan.chosen_directions(direction)
     longest, fastest = client.limits["time_s"], client.limits["rate_bps"]

@@ -20,9 +20,9 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
+from weir.base.grid import Grid, number
+from weir.base.plain import plain
 from weir.cli import output
-from weir.grid import Grid, number
-from weir.plain import plain
 
 Row = Mapping[str, Any]
 

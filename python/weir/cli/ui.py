@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weir.api import RESULTS, scenario_plan
+from weir.base.errors import InputError
 from weir.cli import complete, options, output, plans
-from weir.errors import InputError
-from weir.results import load, understood
-from weir.scenario import SIM, parse_assignments, read
+from weir.results.results import load, understood
+from weir.scenario.source import SIM, parse_assignments, read
 
 if TYPE_CHECKING:
-    from weir.ui.explorer import Explorer
-    from weir.ui.job import Job
-    from weir.ui.server import Server
+    from weir.laboratory.explorer import Explorer
+    from weir.laboratory.job import Job
+    from weir.laboratory.server import Server
 
 _HELP = """Explore results in the laboratory's page, until Ctrl-C.
 
@@ -77,9 +77,9 @@ def ui(
     quiet: options.Quiet = False,
 ) -> None:
     """Serves the page and prints its address."""
-    from weir.ui import page
-    from weir.ui.job import Job
-    from weir.ui.server import Server
+    from weir.laboratory import page
+    from weir.laboratory.job import Job
+    from weir.laboratory.server import Server
 
     files = page.read()
     explorer, job = None, None
@@ -152,7 +152,7 @@ def _refuse(directory: Path | None, given: list[str]) -> None:
 
 def _explorer(directory: Path) -> Explorer:
     """Returns what answers questions about results, which are checked first."""
-    from weir.ui.explorer import Explorer
+    from weir.laboratory.explorer import Explorer
 
     with understood(directory):
         explorer = Explorer(load(directory))

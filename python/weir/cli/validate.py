@@ -10,17 +10,17 @@ from typing import Annotated, Any
 import typer
 from rich.console import Group
 
-from weir import validate as validation
+from weir import validation
+from weir.base.errors import InputError
+from weir.base.grid import Grid
 from weir.cli import options, output, plans
-from weir.errors import InputError
-from weir.grid import Grid
-from weir.validate import spread, summary
-from weir.validate.judge import Row
-from weir.validate.kernel import Comparison
-from weir.validate.outcome import Validation
-from weir.validate.radio import RadioComparison
-from weir.validate.radio import comparison as radio_comparison
-from weir.validate.radio import summary as radio_words
+from weir.radio_validation import RadioComparison
+from weir.radio_validation import comparison as radio_comparison
+from weir.radio_validation import summary as radio_words
+from weir.recordings.judge import Row
+from weir.recordings.outcome import Validation
+from weir.validation import spread, summary
+from weir.validation.kernel import Comparison
 
 _HELP = """Run the same scenarios in the simulator and in Linux's TCP, and compare.
 

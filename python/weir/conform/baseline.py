@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir import manifest
+from weir.base.errors import InputError
 from weir.conform import outcome
 from weir.conform.outcome import Row, is_good
-from weir.errors import InputError
+from weir.results import manifest
 
 
 @dataclass(frozen=True)

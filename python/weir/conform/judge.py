@@ -21,9 +21,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from weir.conform.bounds import FAIL, INCONCLUSIVE, PASS, REPORTED, Envelope
-from weir.conform.model import Join
-from weir.stats import Estimate, mean_interval
+from weir.conform.cases.bounds import FAIL, INCONCLUSIVE, PASS, REPORTED, Envelope
+from weir.conform.cases.model import Join
+from weir.statistics.intervals import Estimate, mean_interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from collections import Counter
 from collections.abc import Sequence
 from xml.etree import ElementTree as Xml
 
-from weir.conform.bounds import INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED
+from weir.base.plain import plain
+from weir.conform.cases.bounds import INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED
 from weir.conform.outcome import KNOWN, Row
 from weir.conform.words import value_text
-from weir.plain import plain
 
 _KINDS = {
     PASS: "",

@@ -7,19 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from weir import bounded, manifest
-from weir.conform import scripts, stacks
-from weir.conform.bounds import FAIL, INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED
+from weir.base import bounded
+from weir.conform.cases import scripts, stacks
+from weir.conform.cases.bounds import FAIL, INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED
+from weir.conform.cases.model import Check
+from weir.conform.cases.plans import Planned, Subject
 from weir.conform.judge import Judgement, judged
 from weir.conform.measures import MEASURES
-from weir.conform.model import Check
-from weir.conform.needs import missing
-from weir.conform.observed import Observed, Runs
-from weir.conform.plans import Planned, Subject
-from weir.packetdrill import ScriptResult
-from weir.results import Results
-from weir.scenario import SIM
-from weir.stats import Estimate, rounded
+from weir.conform.measures.needs import missing
+from weir.conform.measures.observed import Observed, Runs
+from weir.guest.packetdrill import ScriptResult
+from weir.results import manifest
+from weir.results.results import Results
+from weir.scenario.source import SIM
+from weir.statistics.intervals import Estimate, rounded
 
 Row = dict[str, Any]
 

@@ -8,15 +8,15 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir import manifest
 from weir.api import RESULTS, run_plan
-from weir.arguments import suggesting
+from weir.base.disk import write_text
+from weir.base.errors import InputError
 from weir.conform import outcome
-from weir.conform.plans import Planned, Request, planned
-from weir.disk import write_text
-from weir.errors import InputError
-from weir.results import Results
-from weir.scenario import SIM
+from weir.conform.cases.plans import Planned, Request, planned
+from weir.results import manifest
+from weir.results.results import Results
+from weir.scenario.arguments import suggesting
+from weir.scenario.source import SIM
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from weir import cache
+from weir.base import cache
+from weir.base.errors import InputError, WeirError
 from weir.contenders.catalogue import bin_folder, find, names
 from weir.contenders.definition import Definition
-from weir.errors import InputError, WeirError
 
 DRIVERS = Path(__file__).parent / "drivers"
 """Our programs over libraries, one folder per contender."""

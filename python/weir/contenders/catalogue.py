@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir import cache
 from weir._native import parse_contender
+from weir.base import cache
+from weir.base.errors import InputError, unknown
 from weir.contenders import definition
 from weir.contenders.definition import Definition, Parameter
-from weir.errors import InputError, unknown
 from weir.kernel import recipe
 
 SHIPPED = Path(__file__).parent

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weir import bounded
-from weir.errors import InputError
-from weir.ready import Ready
+from weir.base import bounded
+from weir.base.errors import InputError
+from weir.processes.ready import Ready
 
 PLACEHOLDERS: Mapping[str, str] = {
     "server_ip": "address of the server",

@@ -10,12 +10,12 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from weir import trust
-from weir.errors import InputError, StoreError
+from weir.base.errors import InputError, StoreError
+from weir.controllers import trust
 from weir.export import flent, iperf3, packets, qlog, spreadsheet
 from weir.export.runs import ExportedRun, chosen
-from weir.results import Results
-from weir.store import slug
+from weir.results.results import Results
+from weir.results.store import slug
 
 Writer = Callable[[Results, Sequence[ExportedRun], Path], None]
 """Writes what it has of some runs into a folder."""

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.export.runs import ExportedRun, addresses
-from weir.results import Results
+from weir.results.results import Results
 
 Row = Mapping[str, Any]
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import polars as pl
 
 from weir import _native
-from weir.errors import InputError, RunError
+from weir.base.errors import InputError, RunError
 from weir.export.runs import ExportedRun
-from weir.results import Results
-from weir.scenario import SIM
+from weir.results.results import Results
+from weir.scenario.source import SIM
 
 
 def write(_results: Results, runs: Sequence[ExportedRun], folder: Path) -> None:

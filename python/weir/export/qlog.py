@@ -18,13 +18,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
-from weir.errors import InputError
+from weir.base.errors import InputError
 from weir.export import packets
 from weir.export.capture_file import Seen, segments
 from weir.export.connection import Event, Receiver, Sender
 from weir.export.runs import ExportedRun, flow_of
-from weir.results import INTERNAL, Results
-from weir.scenario import SIM
+from weir.results.results import INTERNAL, Results
+from weir.scenario.source import SIM
 
 SUFFIX = ".qlog"
 MOST_FLOWS = 200

@@ -11,10 +11,11 @@ from typing import Any
 
 import polars as pl
 
-from weir import _native, capture
-from weir.errors import InputError
-from weir.results import Results
-from weir.scenario import SIM
+from weir import _native
+from weir.base.errors import InputError
+from weir.results.results import Results
+from weir.scenario import capture
+from weir.scenario.source import SIM
 
 UDP = "udp"
 """The stack of flows without a transport."""

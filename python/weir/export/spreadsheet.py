@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from weir.export.runs import ExportedRun
-from weir.results import TABLES, Results
+from weir.results.results import TABLES, Results
 
 
 def write(results: Results, runs: Sequence[ExportedRun], folder: Path) -> None:

@@ -17,8 +17,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from weir import _native
-from weir.errors import InputError
-from weir.pathtest import tcp_info
+from weir.base.errors import InputError
+from weir.probes import tcp_info
 
 PROTOCOL = 3
 """Rises when the two ends of different versions no longer understand each other."""

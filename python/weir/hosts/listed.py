@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weir import bounded
-from weir.errors import InputError, unknown
+from weir.base import bounded
+from weir.base.errors import InputError, unknown
 from weir.pathtest.ssh import SCHEME, split
-from weir.scenario import Effective
+from weir.scenario.source import Effective
 
 ALL = "*"
 """In place of a flow's name: every flow that is not named otherwise."""

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from queue import Empty, Full, Queue
 from typing import IO, Any, TypeVar, cast
 
-from weir.errors import InputError, WeirError
+from weir.base.errors import InputError, WeirError
+from weir.base.plain import plain
 from weir.hosts.agent import LONGEST_LINE, PROTOCOL
 from weir.hosts.listed import Host
 from weir.pathtest.ssh import NOT_FOUND, client_command
-from weir.plain import plain
 
 SERVE = ("serve", "--stdio")
 """What is started there, after the program's name."""

@@ -13,11 +13,11 @@ from typing import Any, TypeVar
 import polars as pl
 
 from weir import _native
-from weir.errors import InputError, StoppedError
+from weir.base.errors import InputError, StoppedError
 from weir.hosts.listed import Hosts
 from weir.hosts.machine import Exchange, HostError, Machine, best
-from weir.scenario import Effective
-from weir.sweep import Plan
+from weir.scenario.source import Effective
+from weir.scenario.sweep import Plan
 
 CLOCKS = {"clock_error_ms": pl.Float64, "clock_drift_ppm": pl.Float64}
 """Columns of `summary` that only runs between machines have."""

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from weir.disk import sha256
-from weir.errors import InputError
+from weir.base.disk import sha256
+from weir.base.errors import InputError
 from weir.kernel import cache, recipe
 from weir.kernel.cache import Kernel
 from weir.kernel.recipe import KernelError

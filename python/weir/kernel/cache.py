@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from weir import cache
-from weir.errors import InputError
+from weir.base import cache
+from weir.base.errors import InputError
 from weir.kernel import recipe
 from weir.kernel.recipe import KernelError
 

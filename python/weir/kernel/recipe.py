@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.errors import WeirError
+from weir.base.errors import WeirError
 
 
 class KernelError(WeirError):

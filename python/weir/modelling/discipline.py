@@ -12,11 +12,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from weir.modelling.fit import bucket
+from weir.estimates.fit import bucket
+from weir.estimates.packets import Packets
+from weir.estimates.path import Path
+from weir.estimates.quantity import Quantity
 from weir.modelling.measured import COMPARED, Flow
-from weir.modelling.packets import Packets
-from weir.modelling.path import Path
-from weir.modelling.quantity import Quantity
 from weir.modelling.simulate import Check, check
 
 DISCIPLINES = ("codel", "pie", "red")

@@ -8,16 +8,17 @@ from pathlib import Path as File
 
 import polars as pl
 
-from weir import reading, runner
-from weir.errors import InputError
+from weir import reading
+from weir.base.errors import InputError
+from weir.estimates.fit import fit
+from weir.estimates.packets import Packets
 from weir.modelling import profiles
 from weir.modelling.discipline import managed
-from weir.modelling.fit import fit
 from weir.modelling.measured import Measurement, flow_of
-from weir.modelling.packets import Packets
 from weir.modelling.tested import of_test
-from weir.results import load, understood
-from weir.scenario import REAL_PATH, SIM, VIRTUAL, Effective
+from weir.results.results import load, understood
+from weir.running import runner
+from weir.scenario.source import REAL_PATH, SIM, VIRTUAL, Effective
 
 _MOST_SPURIOUS = 3
 

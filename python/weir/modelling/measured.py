@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from weir.modelling.path import Path
+from weir.estimates.path import Path
 
 _UNKNOWN = "unknown"
 ASSUMED = "cubic"

@@ -9,11 +9,12 @@ from typing import Any
 
 import polars as pl
 
-from weir import _native, bounded
-from weir.errors import InputError
+from weir import _native
+from weir.base import bounded
+from weir.base.errors import InputError
+from weir.estimates.path import Path
+from weir.estimates.quantity import Quantity
 from weir.modelling.measured import Measurement
-from weir.modelling.path import Path
-from weir.modelling.quantity import Quantity
 
 _PACKET_BYTES = 1500
 _TRACE_DELAY_MS = 40.0

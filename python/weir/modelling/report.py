@@ -9,12 +9,13 @@ import altair as alt
 import polars as pl
 
 from weir import _native
-from weir.disk import write_text
-from weir.grid import number
+from weir.base.disk import write_text
+from weir.base.grid import number
+from weir.graphics import encode, theme
+from weir.graphics.figure import below_each_other, inline, layered
 from weir.modelling.measured import COMPARED, Measurement
 from weir.modelling.simulate import Check
-from weir.plots import Figure, encode, theme
-from weir.plots.figure import below_each_other, inline, layered
+from weir.plots import Figure
 from weir.report.html import render
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable
 

@@ -10,10 +10,10 @@ from typing import Any
 import polars as pl
 
 from weir import _native
+from weir.estimates.path import Path
 from weir.modelling.measured import COMPARED, Flow
-from weir.modelling.path import Path
-from weir.runner import default_jobs
-from weir.stats import Estimate, mean_interval
+from weir.running.runner import default_jobs
+from weir.statistics.intervals import Estimate, mean_interval
 
 _BASE = """
 [measure]

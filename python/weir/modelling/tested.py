@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from weir.errors import InputError
-from weir.modelling import losses
-from weir.modelling.fit import OF_LINK, with_errors
+from weir.base.errors import InputError
+from weir.estimates import losses
+from weir.estimates.fit import OF_LINK, with_errors
+from weir.estimates.packets import Flags, Floats
+from weir.estimates.path import Path
+from weir.estimates.quantity import Quantity, share
+from weir.estimates.rate import middle
 from weir.modelling.measured import Flow, Measurement
-from weir.modelling.packets import Flags, Floats
-from weir.modelling.path import Path
-from weir.modelling.quantity import Quantity, share
-from weir.modelling.rate import middle
-from weir.pathtest.policing import COUNT_S
-from weir.results import Results
+from weir.probes.policing import COUNT_S
+from weir.results.results import Results
 
 TABLE = "probes"
 """The table that only results of `weir test` have."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
+from weir.base.plain import plain
 from weir.modelling.measured import Measurement
 from weir.modelling.simulate import measured_keys
-from weir.plain import plain
 
 
 def scenario_text(measured: Measurement) -> str:

@@ -9,7 +9,7 @@ from typing import Self
 
 from weir.pathtest.control import Control
 from weir.pathtest.measuring import Run, Watch
-from weir.pathtest.record import Order, Record
+from weir.probes.record import Order, Record
 
 _SWITCH_S = 0.0005
 

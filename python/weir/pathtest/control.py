@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from weir.errors import InputError, StoppedError, WeirError
-from weir.pathtest import channel, server, tcp_info, wire
-from weir.pathtest.channel import Channel
-from weir.pathtest.record import Order
+from weir.base.errors import InputError, StoppedError, WeirError
+from weir.pathtest import server
 from weir.pathtest.session import TICK_S
+from weir.probes import channel, tcp_info, wire
+from weir.probes.channel import Channel
+from weir.probes.record import Order
 
 CONNECT_S = 10.0
 _RECORD_S = 60.0

@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir import _native
-from weir.errors import WeirError
-from weir.pathtest import marks, policing, wire
+from weir.base.errors import WeirError
 from weir.pathtest.control import CONNECT_S, Control
-from weir.pathtest.datagrams import LENGTH, DatagramLoad
-from weir.pathtest.load import Load, Point, Receiver, Sampler, Sender
-from weir.pathtest.own import MOST_MSS, SAMPLE_S, OwnLoad, OwnSpec, largest_mss
-from weir.pathtest.probes import Clocks, Prober
-from weir.pathtest.record import Flow, FlowLimit, Order, Record, Stream
-from weir.pathtest.responsiveness import Requests
-from weir.pathtest.tcp_info import Reading
-from weir.pathtest.worker import Worker
+from weir.probes import marks, policing, wire
+from weir.probes.datagrams import LENGTH, DatagramLoad
+from weir.probes.load import Load, Point, Receiver, Sampler, Sender
+from weir.probes.own import MOST_MSS, SAMPLE_S, OwnLoad, OwnSpec, largest_mss
+from weir.probes.probes import Clocks, Prober
+from weir.probes.record import Flow, FlowLimit, Order, Record, Stream
+from weir.probes.responsiveness import Requests
+from weir.probes.tcp_info import Reading
+from weir.probes.worker import Worker
 
 IDLE_S = 2.0
 """Probes of the idle path before the load."""

@@ -15,9 +15,9 @@ from weir.pathtest import plan
 from weir.pathtest.client import Client
 from weir.pathtest.measuring import Moment
 from weir.pathtest.tables import tables
-from weir.results import Results
-from weir.scenario import Effective
-from weir.sweep import Plan
+from weir.results.results import Results
+from weir.scenario.source import Effective
+from weir.scenario.sweep import Plan
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 24

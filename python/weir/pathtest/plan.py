@@ -6,12 +6,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from weir.errors import InputError, unknown
+from weir.base.errors import InputError, unknown
 from weir.pathtest.client import Client
-from weir.pathtest.own import MOST_MSS, OwnSpec
-from weir.pathtest.record import DIRECTIONS, Direction, Order
-from weir.scenario import REAL_PATH, Effective
-from weir.sweep import Case, Plan
+from weir.probes.own import MOST_MSS, OwnSpec
+from weir.probes.record import DIRECTIONS, Direction, Order
+from weir.scenario.source import REAL_PATH, Effective
+from weir.scenario.sweep import Case, Plan
 
 NAME = "test"
 ALL = "all"

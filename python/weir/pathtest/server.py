@@ -16,10 +16,10 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-from weir.errors import InputError
-from weir.pathtest import channel, tcp_info, wire
-from weir.pathtest.channel import ChannelError
+from weir.base.errors import InputError
 from weir.pathtest.session import Limits, Run, Session
+from weir.probes import channel, tcp_info, wire
+from weir.probes.channel import ChannelError
 
 Log = Callable[[str], None]
 

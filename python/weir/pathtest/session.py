@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir import _native
-from weir.errors import InputError
-from weir.pathtest import probes, tcp_info, wire
-from weir.pathtest.channel import Channel, ChannelError, Message, SilentError
-from weir.pathtest.datagrams import DatagramLoad
-from weir.pathtest.load import Load, Point, Receiver, Sampler, Sender
-from weir.pathtest.own import LEAST_MSS, MOST_MSS, SAMPLE_S, OwnLoad, OwnSpec
-from weir.pathtest.wire import Arrival, Datagram
+from weir.base.errors import InputError
+from weir.probes import probes, tcp_info, wire
+from weir.probes.channel import Channel, ChannelError, Message, SilentError
+from weir.probes.datagrams import DatagramLoad
+from weir.probes.load import Load, Point, Receiver, Sampler, Sender
+from weir.probes.own import LEAST_MSS, MOST_MSS, SAMPLE_S, OwnLoad, OwnSpec
+from weir.probes.wire import Arrival, Datagram
 
 MOST_STREAMS = 64
 TICK_S = 1.0

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import IO, cast
 from urllib.parse import SplitResult, urlsplit
 
-from weir.errors import InputError, WeirError
-from weir.pathtest.channel import KEY_BYTES
-from weir.plain import plain
+from weir.base.errors import InputError, WeirError
+from weir.base.plain import plain
+from weir.probes.channel import KEY_BYTES
 
 SCHEME = "ssh://"
 SERVE = ("serve", "--key-file", "-", "--listen", ":0")

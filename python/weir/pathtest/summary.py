@@ -7,12 +7,12 @@ from typing import Any
 
 import polars as pl
 
-from weir import metrics
-from weir.grid import Grid, cautioned, number
-from weir.pathtest.responsiveness import in_words
+from weir.base.grid import Grid, cautioned, number
+from weir.comparison.tables import estimate_text
+from weir.probes.responsiveness import in_words
 from weir.report.summary import listed
-from weir.results import Results
-from weir.tables import estimate_text
+from weir.results import metrics
+from weir.results.results import Results
 
 _COLUMNS = (
     ("goodput_mbps", "goodput, Mbit/s"),

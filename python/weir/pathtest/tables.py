@@ -11,16 +11,16 @@ from typing import Any
 
 import polars as pl
 
-from weir import runner
-from weir.fairness import jain
-from weir.pathtest import marks
-from weir.pathtest.datagrams import HEADERS, LENGTH
-from weir.pathtest.load import Point
-from weir.pathtest.record import Flow, Record, Stream
-from weir.pathtest.responsiveness import round_trips_per_minute
-from weir.pathtest.tcp_info import STATES, Reading
-from weir.requests import percentiles
-from weir.scenario import Source
+from weir.dynamics.fairness import jain
+from weir.probes import marks
+from weir.probes.datagrams import HEADERS, LENGTH
+from weir.probes.load import Point
+from weir.probes.record import Flow, Record, Stream
+from weir.probes.responsiveness import round_trips_per_minute
+from weir.probes.tcp_info import STATES, Reading
+from weir.running import runner
+from weir.scenario.source import Source
+from weir.statistics.requests import percentiles
 
 Tables = dict[str, pl.DataFrame]
 Row = dict[str, Any]

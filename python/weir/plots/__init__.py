@@ -11,22 +11,22 @@ from dataclasses import replace
 from functools import cache
 from itertools import chain
 
+from weir.graphics import select
+from weir.graphics.explore import Explorer
+from weir.graphics.figure import FORMATS, Figure, Figures
+from weir.graphics.select import Case
 from weir.plots import (
     across,
     distribution,
     interactive,
     over_time,
-    select,
     shares,
     sharing,
     sweep,
     topology,
 )
-from weir.plots.explore import Explorer
-from weir.plots.figure import FORMATS, Figure, Figures
 from weir.plots.interactive import Scene
-from weir.plots.select import Case
-from weir.results import Results
+from weir.results.results import Results
 
 __all__ = ["FORMATS", "Figure", "Figures", "figures"]
 

@@ -9,13 +9,13 @@ from typing import Literal
 import altair as alt
 import polars as pl
 
-from weir import metrics
-from weir.comparison import compared
-from weir.metrics import Metric
-from weir.plots import encode, theme
-from weir.plots.figure import Figure, in_columns, inline, layered
-from weir.plots.select import Case
-from weir.results import Results
+from weir.comparison.contrasts import compared
+from weir.graphics import encode, theme
+from weir.graphics.figure import Figure, in_columns, inline, layered
+from weir.graphics.select import Case
+from weir.results import metrics
+from weir.results.metrics import Metric
+from weir.results.results import Results
 
 _FEWEST = 2
 _COLUMNS = 2

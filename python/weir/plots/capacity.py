@@ -9,8 +9,8 @@ import altair as alt
 import polars as pl
 
 from weir import _native
-from weir.plots import theme
-from weir.plots.figure import inline
+from weir.graphics import theme
+from weir.graphics.figure import inline
 
 
 def capacity_line(

@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import polars as pl
 
-from weir.plots import encode, theme
-from weir.plots.figure import Figure, inline
-from weir.plots.select import Case, bottlenecks, has_rows
-from weir.results import Results
+from weir.graphics import encode, theme
+from weir.graphics.figure import Figure, inline
+from weir.graphics.select import Case, bottlenecks, has_rows
+from weir.results.results import Results
 
 _QUANTILES = 200
 _HEIGHT = 220

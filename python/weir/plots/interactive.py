@@ -9,11 +9,11 @@ from typing import Any
 
 import polars as pl
 
-from weir.plots import theme
+from weir.graphics import theme
+from weir.graphics.explore import Band, Explorer, ExplorerPanel, Line, Shape
+from weir.graphics.select import MEAN_SLICES, Case, bottlenecks, has_rows, shown_over_time
 from weir.plots.capacity import capacity_steps
-from weir.plots.explore import Band, Explorer, ExplorerPanel, Line, Shape
-from weir.plots.select import MEAN_SLICES, Case, bottlenecks, has_rows, shown_over_time
-from weir.results import Results
+from weir.results.results import Results
 
 GROUP = "runs"
 """The figures over time of a report have one range of time and one choice of a repeat."""

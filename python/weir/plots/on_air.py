@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import altair as alt
 import polars as pl
 
-from weir.plots import encode, theme
-from weir.plots.figure import Figure, inline, layered
+from weir.graphics import encode, theme
+from weir.graphics.figure import Figure, inline, layered
 
 _ROW = 46
 _NAMES: Mapping[str, str] = {"rts": "RTS", "cts": "CTS", "ack": "ACK"}

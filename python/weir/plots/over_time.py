@@ -9,11 +9,11 @@ import altair as alt
 import polars as pl
 from altair import ColorValue
 
-from weir.plots import encode, theme
+from weir.graphics import encode, theme
+from weir.graphics.figure import Figure, below_each_other, inline, layered
+from weir.graphics.select import Case, averaged, band, bottlenecks, has_rows, line, shown_over_time
 from weir.plots.capacity import capacity_line
-from weir.plots.figure import Figure, below_each_other, inline, layered
-from weir.plots.select import Case, averaged, band, bottlenecks, has_rows, line, shown_over_time
-from weir.results import Results
+from weir.results.results import Results
 
 HEIGHT = 110
 _TICKS = 4

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from weir import metrics
-from weir.plots import encode, theme
-from weir.plots.figure import Figure, inline, layered
-from weir.plots.select import Case
-from weir.results import Results
-from weir.stats import mean_interval
+from weir.graphics import encode, theme
+from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.select import Case
+from weir.results import metrics
+from weir.results.results import Results
+from weir.statistics.intervals import mean_interval
 
 _LABEL_WIDTH = 150
 _MAX_FLOWS = 16

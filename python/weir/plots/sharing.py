@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from weir.criteria import COARSE_BIN_S
-from weir.plots import theme
-from weir.plots.explore import Explorer, Line
-from weir.plots.figure import Figure, inline, layered
+from weir.dynamics.criteria import COARSE_BIN_S
+from weir.graphics import theme
+from weir.graphics.explore import Explorer, Line
+from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.select import Case, band, has_rows, line, shown_over_time
 from weir.plots.interactive import Lines, Scene
 from weir.plots.over_time import HEIGHT, stacked, times_end
-from weir.plots.select import Case, band, has_rows, line, shown_over_time
-from weir.results import Results
+from weir.results.results import Results
 
 NAME = "jain"
 
@@ -65,11 +65,11 @@ def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
 
 def _indices(results: Results, case: Case) -> pl.DataFrame:
     """`run`, `t_s` and `jain_index` of all repeats, where there is one."""
-    from weir import dynamics  # single flows do not need its imports
+    from weir.dynamics import convergence  # single flows do not need its imports
 
     width = max(COARSE_BIN_S, results.bin_s(case.label))
     parts = [
-        dynamics.jain_over_time(results.curves[run], width).select(
+        convergence.jain_over_time(results.curves[run], width).select(
             pl.lit(run).alias("run"), "t_s", "jain_index"
         )
         for run in case.runs

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from weir.comparison import compared
-from weir.metrics import Metric
-from weir.plots import encode, theme
-from weir.plots.figure import Figure, inline, layered
-from weir.plots.select import Case
-from weir.results import Results
+from weir.comparison.contrasts import compared
+from weir.graphics import encode, theme
+from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.select import Case
+from weir.results.metrics import Metric
+from weir.results.results import Results
 
 _COLUMNS = 2
 _MARGIN = 60

@@ -8,10 +8,10 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from weir.plots import encode, theme
-from weir.plots.figure import Figure, inline, layered
-from weir.plots.select import Case, has_rows, shown_over_time
-from weir.results import Results
+from weir.graphics import encode, theme
+from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.select import Case, has_rows, shown_over_time
+from weir.results.results import Results
 
 NAME = "topology"
 

@@ -14,8 +14,8 @@ from pathlib import Path
 import polars as pl
 
 from weir import _native
-from weir.disk import write_errors
-from weir.errors import InputError
+from weir.base.disk import write_errors
+from weir.base.errors import InputError
 from weir.reading.policed import with_policers
 
 LIMITS = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from weir.plots import Figure, encode, theme
-from weir.plots.figure import below_each_other, inline, layered
+from weir.graphics import encode, theme
+from weir.graphics.figure import below_each_other, inline, layered
+from weir.plots import Figure
 from weir.reading import LIMITS
 
 _HEIGHT, _HIGH, _LOW = 110, 260, 22

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from weir.grid import Grid, number
+from weir.base.grid import Grid, number
 
 _HEADERS = (
     "client, server",

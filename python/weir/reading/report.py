@@ -10,8 +10,8 @@ from typing import Any
 import polars as pl
 
 from weir import _native
-from weir.disk import write_text
-from weir.grid import number
+from weir.base.disk import write_text
+from weir.base.grid import number
 from weir.reading import Captures, controller, limits, name_of
 from weir.reading.figures import connection_figure
 from weir.reading.flows import flow_grid

@@ -10,12 +10,12 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from weir import runner
 from weir.export import packets, qlog
 from weir.export.runs import ExportedRun, chosen
 from weir.reading.policed import COLUMNS, Policer
-from weir.results import load, understood
-from weir.scenario import REAL_PATH, SIM, VIRTUAL, Effective
+from weir.results.results import load, understood
+from weir.running import runner
+from weir.scenario.source import REAL_PATH, SIM, VIRTUAL, Effective
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from weir import manifest
-from weir.animation import Animation
-from weir.comparison import RELEVANT
-from weir.disk import write_text
-from weir.errors import InputError
+from weir.base.disk import write_text
+from weir.base.errors import InputError
+from weir.comparison.contrasts import RELEVANT
+from weir.graphics.figure import unchecked
 from weir.plots import Figure
-from weir.plots.figure import unchecked
 from weir.report import scripts
+from weir.report.animation import Animation
 from weir.report.compose import compose
 from weir.report.html import render, render_animation
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, cautioned
-from weir.results import Results, load
+from weir.results import manifest
+from weir.results.results import Results, load
 
 __all__ = [
     "Cell",
@@ -58,19 +58,19 @@ def write(
 def _composed(results: Results, relevant: float) -> Report:
     """The report of what is kept next to the tables; that of a comparison imports no other."""
     if (results.path / manifest.STUDY).is_file():
-        from weir.report.study import compose_study
+        from weir.studies.report import compose_study
 
         return compose_study(results)
     if (results.path / manifest.VALIDATION).is_file():
-        from weir.report.validation import compose_validation
+        from weir.validation.report import compose_validation
 
         return compose_validation(results)
     if (results.path / manifest.RADIO).is_file():
-        from weir.report.radio_validation import compose_radio
+        from weir.radio_validation.report import compose_radio
 
         return compose_radio(results)
     if (results.path / manifest.CONFORM).is_file():
-        from weir.report.conform import compose_conform
+        from weir.conform.report import compose_conform
 
         return compose_conform(results)
     return compose(results, relevant)
@@ -84,7 +84,7 @@ def write_study(
     formats: Sequence[str] = (),
 ) -> Path:
     """Writes a report of one's own sections about a result directory, and where it came from."""
-    from weir.report.study import study_report
+    from weir.studies.report import study_report
 
     results = load(directory)
     report = study_report(results, title, question, sections)

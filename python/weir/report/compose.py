@@ -9,18 +9,18 @@ from typing import Any
 
 import polars as pl
 
-from weir import metrics
-from weir.comparison import RELEVANT, Contrast, caution, compared, contrasts
-from weir.metrics import Metric
+from weir.comparison.contrasts import RELEVANT, Contrast, caution, compared, contrasts
+from weir.comparison.tables import estimate_text
+from weir.graphics.select import Case, cases
+from weir.graphics.theme import short_key
 from weir.plots import figures, topology
 from weir.plots import sharing as sharing_plot
-from weir.plots.select import Case, cases
-from weir.plots.theme import short_key
 from weir.report import radio, sharing, summary
 from weir.report.model import Cell, Provenance, Report, ReportSection, ReportTable, ranges
-from weir.results import Results
-from weir.stats import mean_interval
-from weir.tables import estimate_text
+from weir.results import metrics
+from weir.results.metrics import Metric
+from weir.results.results import Results
+from weir.statistics.intervals import mean_interval
 
 _MAX_FLOWS = 16
 _MAX_RUNS = 2_000

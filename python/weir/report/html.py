@@ -17,9 +17,9 @@ from typing import Any, Literal
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-from weir.animation import Animation
 from weir.plots import Figure
 from weir.report import scripts
+from weir.report.animation import Animation
 from weir.report.model import Report
 
 _ASSETS = files("weir.report") / "assets"

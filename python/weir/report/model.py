@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from weir import grid
+from weir.base import grid
 from weir.plots import Figure
 
 Kind = Literal["name", "number", "text"]

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from weir.metrics import Metric
+from weir.comparison.tables import estimate_text
+from weir.graphics.select import Case, has_rows, shown_over_time
 from weir.plots import Figure
-from weir.plots.select import Case, has_rows, shown_over_time
 from weir.plots.topology import CAUSES
 from weir.report.model import Cell, ReportSection, ReportTable
-from weir.results import Results
-from weir.stats import mean_interval
-from weir.tables import estimate_text
+from weir.results.metrics import Metric
+from weir.results.results import Results
+from weir.statistics.intervals import mean_interval
 
 _SHOWN_NODES = 40
 _MAX_FLOWS = 32

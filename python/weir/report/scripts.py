@@ -14,7 +14,7 @@ from pathlib import Path
 
 import vl_convert
 
-from weir import cache
+from weir.base import cache
 
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
 

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from weir import metrics
-from weir.censoring import Waits
-from weir.criteria import EPSILON, HOLD_S, RECLAIMED
-from weir.metrics import Metric
+from weir.comparison.tables import estimate_text
+from weir.dynamics.criteria import EPSILON, HOLD_S, RECLAIMED
+from weir.graphics.select import Case
+from weir.graphics.theme import significant
 from weir.plots import Figure
-from weir.plots.select import Case
-from weir.plots.theme import significant
 from weir.report.model import Cell, ReportSection, ReportTable
-from weir.results import Results
-from weir.stats import Estimate
-from weir.tables import estimate_text
+from weir.results import metrics
+from weir.results.metrics import Metric
+from weir.results.results import Results
+from weir.statistics.censoring import Waits
+from weir.statistics.intervals import Estimate
 
 if TYPE_CHECKING:
-    from weir.sharing import Observed
+    from weir.dynamics.sharing import Observed
 
 _MOST_CASES = 5
 _PART = metrics.BY_NAME["utilisation"]

@@ -9,18 +9,19 @@ from typing import Any
 
 import polars as pl
 
-from weir import _native, metrics
-from weir.comparison import Contrast
-from weir.metrics import Metric
+from weir import _native
+from weir.comparison.contrasts import Contrast
+from weir.comparison.tables import estimate_text
+from weir.comparison.verdicts import verdicts
+from weir.graphics.select import Case, shown_over_time
+from weir.graphics.theme import MINUS, short_key, significant
 from weir.plots.interactive import MOST_CASES
-from weir.plots.select import Case, shown_over_time
 from weir.plots.shares import limited_shares
-from weir.plots.theme import MINUS, short_key, significant
-from weir.results import Results
-from weir.scenario import HOSTS
-from weir.stats import Estimate, mean_interval, paired_difference
-from weir.tables import estimate_text
-from weir.verdicts import verdicts
+from weir.results import metrics
+from weir.results.metrics import Metric
+from weir.results.results import Results
+from weir.scenario.source import HOSTS
+from weir.statistics.intervals import Estimate, mean_interval, paired_difference
 
 FEW_REPEATS = 5
 SHORT_IN_RTTS = 200

@@ -16,13 +16,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from weir import manifest
 from weir.api import RESULTS, RunOptions, world_words
-from weir.arguments import suggesting
-from weir.disk import write_text
-from weir.errors import InputError, unknown
-from weir.results import Results
-from weir.scenario import SIM
+from weir.base.disk import write_text
+from weir.base.errors import InputError, unknown
+from weir.results import manifest
+from weir.results.results import Results
+from weir.scenario.arguments import suggesting
+from weir.scenario.source import SIM
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection

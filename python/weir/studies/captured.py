@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from weir import capture, reading
+from weir import reading
 from weir.api import RunOptions, run_plan, world_words
-from weir.errors import InputError
-from weir.results import Results
-from weir.scenario import LIBRARY, SIM, Source
+from weir.base.errors import InputError
+from weir.results.results import Results
+from weir.scenario import capture
+from weir.scenario.source import LIBRARY, SIM, Source
+from weir.scenario.sweep import Plan, plan
 from weir.studies import Settings
-from weir.sweep import Plan, plan
 
 Keys = Mapping[str, str]
 """Keys of a scenario."""

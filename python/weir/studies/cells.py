@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from weir.results import Results
-from weir.stats import Estimate, mean_interval
+from weir.results.results import Results
+from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies import PUBLISHED, Cell
 
 
@@ -145,7 +145,7 @@ def decimals(value: float) -> int:
 
 
 def frame(cells: Cells, panel: str, places: Iterable[float | str]) -> pl.DataFrame:
-    """A table for `weir.plots.lines`: rows are series, columns lie at `places`."""
+    """A table for `weir.graphics.lines`: rows are series, columns lie at `places`."""
     at = dict(zip(cells.columns(), places, strict=True))
     found = [
         (panel, row, at[column], ours.mean, ours.lo, ours.hi, ours.n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from weir.stats import Estimate, rounded
+from weir.statistics.intervals import Estimate, rounded
 from weir.studies import Cell
 from weir.studies.cells import Cells, cell, digits
 

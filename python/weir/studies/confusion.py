@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
+from weir.graphics.figure import inline, layered
 from weir.plots import Figure
-from weir.plots.figure import inline, layered
 from weir.studies import Cell
 
 _STEP = 22

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weir.results import Results
+from weir.results.results import Results
 
 
 class Contests:

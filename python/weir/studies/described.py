@@ -16,13 +16,13 @@ from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
 from weir.api import run_plan, world_words
-from weir.results import Results
-from weir.scenario import SIM, Source
+from weir.results.results import Results
+from weir.scenario.source import SIM, Source
+from weir.scenario.sweep import Plan, plan
 from weir.studies import Cell, Settings, StudyResult, capitalised, claims
 from weir.studies.cells import Cells, cell
 from weir.studies.contest import Contests
 from weir.studies.texts import Entry, Scope, evaluated, expanded, filled, sentences
-from weir.sweep import Plan, plan
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection

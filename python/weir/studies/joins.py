@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from weir import criteria, dynamics
-from weir.censoring import Wait, Waits, summarised
-from weir.curves import Curve, curves
-from weir.results import Results
-from weir.stats import Estimate, mean_interval
+from weir.dynamics import convergence, criteria
+from weir.dynamics.curves import Curve, curves
+from weir.results.results import Results
+from weir.statistics.censoring import Wait, Waits, summarised
+from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies import Cell
 from weir.studies.cells import cell
 from weir.studies.staggered import Timing
@@ -42,7 +42,7 @@ class Join:
 
     def adapts(self) -> Wait:
         """ε-convergence."""
-        return dynamics.convergence(
+        return convergence.convergence(
             self.flows,
             self.newest.start_s,
             self._ends_s,
@@ -53,7 +53,7 @@ class Join:
     def crosses(self) -> Wait:
         """Until the newest has more than the first."""
         bin_s = _BIN_S / 2 * self.timing.scale
-        return dynamics.crossing(self.flows[0], self.newest, self._ends_s, bin_s=bin_s)
+        return convergence.crossing(self.flows[0], self.newest, self._ends_s, bin_s=bin_s)
 
     def reclaims(self) -> Wait | None:
         """Until the others have what it leaves; None where it does not leave before the end."""
@@ -62,7 +62,7 @@ class Join:
         others = [flow for flow in self.flows if flow is not self.newest]
         until = min(flow.seen_s for flow in others)
         scale = self.timing.scale
-        return dynamics.reclaim(
+        return convergence.reclaim(
             others,
             [self.newest],
             self.newest.left_s,
@@ -79,7 +79,7 @@ class Join:
     def jain(self) -> float | None:
         """Of all, over the same time."""
         bin_s = _BIN_S * self.timing.scale
-        found = dynamics.jain_since(self.flows, self._middle_s, self._ends_s, bin_s=bin_s)
+        found = convergence.jain_since(self.flows, self._middle_s, self._ends_s, bin_s=bin_s)
         return None if found is None else found[0]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from weir.requests import percentiles
-from weir.results import Results
-from weir.stats import Estimate, mean_interval
+from weir.results.results import Results
+from weir.statistics.intervals import Estimate, mean_interval
+from weir.statistics.requests import percentiles
 from weir.studies import Cell
 from weir.studies.cells import cell
 
@@ -42,7 +42,7 @@ class Latencies:
 
         `flows` is a flow, or the name that several of the case have in common. The interval is that
         of the single repeats' if all have one, since latencies of one run are alike, and else that
-        of the ranks (`weir.requests`). `samples` are the requests behind it.
+        of the ranks (`weir.statistics.requests`). `samples` are the requests behind it.
         """
         runs = self._samples.get((label, flows), [])
         (pooled,) = percentiles((value for own in runs for value in own), [percent])

@@ -8,20 +8,21 @@ from typing import Any
 
 import polars as pl
 
-from weir import bounded, manifest
-from weir.plots.bars import BarAxes, bars
-from weir.plots.dots import DotAxes, dots
-from weir.plots.figure import Figure
-from weir.plots.heat import HeatAxes, heat_map
-from weir.plots.lines import LineAxes, lines
-from weir.plots.scatter import ScatterAxes, scatter
-from weir.plots.timeline import TimePanel, timeline
-from weir.report.cells import claims_table, value_table
+from weir.base import bounded
+from weir.graphics.bars import BarAxes, bars
+from weir.graphics.dots import DotAxes, dots
+from weir.graphics.figure import Figure
+from weir.graphics.heat import HeatAxes, heat_map
+from weir.graphics.lines import LineAxes, lines
+from weir.graphics.scatter import ScatterAxes, scatter
+from weir.graphics.timeline import TimePanel, timeline
 from weir.report.model import ReportSection, ReportTable
-from weir.report.study import study_table
-from weir.results import Results
-from weir.stats import Estimate
+from weir.results import manifest
+from weir.results.results import Results
+from weir.statistics.intervals import Estimate
 from weir.studies.cells import Cells, frame, runs_of
+from weir.studies.report import study_table
+from weir.studies.tables import claims_table, value_table
 from weir.studies.texts import Entry, Scope, evaluated, expanded, filled
 
 _TEXT = ("panel", "row", "column", "series", "group", "text")

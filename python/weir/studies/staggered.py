@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from weir.results import Results
+from weir.results.results import Results
 from weir.studies.networks import Network
 
 _FLOW = """

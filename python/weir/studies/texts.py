@@ -12,7 +12,7 @@ from jinja2.environment import TemplateExpression
 
 from weir.report.html import slug
 from weir.report.summary import listed
-from weir.stats import Estimate, mean_interval
+from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies import capitalised, claims
 from weir.studies.cells import digits, interval_text
 

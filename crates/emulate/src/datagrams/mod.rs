@@ -1,7 +1,7 @@
 //! Datagrams at a rate between two machines: the load of a path test over UDP.
 //!
 //! A datagram begins with the token of its run, its kind, its number and the time at which it was sent, as
-//! `weir.pathtest.wire` writes them. The rest is zeros. One thread sends, another receives.
+//! `weir.probes.wire` writes them. The rest is zeros. One thread sends, another receives.
 
 mod receiver;
 mod sender;

@@ -1,6 +1,6 @@
 //! Controllers written in Python, behind the trait of those in Rust.
 //!
-//! A class is loaded by `weir.congestion` once for a run, which calls it once for each connection. The
+//! A class is loaded by `weir.controllers.congestion` once for a run, which calls it once for each connection. The
 //! interpreter's lock is held for one call at a time: fill the records, call the method, read the
 //! window. Methods that a class does not define are not called. The trait has no way to fail, so the
 //! first error is kept in [`Faults`], the controller does nothing more, and the watcher of the run ends it.
@@ -86,7 +86,7 @@ pub(crate) fn host(
 }
 
 fn refuse_untrusted(py: Python<'_>, script: &Script, text: &str) -> PyResult<()> {
-    let refuse = py.import("weir.trust")?.getattr("refuse_untrusted")?;
+    let refuse = py.import("weir.controllers.trust")?.getattr("refuse_untrusted")?;
     refuse.call1((script.file(), text)).map(drop)
 }
 
@@ -131,7 +131,7 @@ struct Class {
 
 impl Class {
     fn load(py: Python<'_>, script: &Script, text: &str, faults: &Arc<Faults>) -> PyResult<Self> {
-        let load = py.import("weir.congestion")?.getattr("load")?;
+        let load = py.import("weir.controllers.congestion")?.getattr("load")?;
         let given = script.parameters().to_vec();
         let class = load.call1((script.file(), text, script.class(), given))?.unbind();
         Ok(Self { class, file: script.file().to_owned(), faults: Arc::clone(faults) })
@@ -163,7 +163,7 @@ impl Class {
         // With its traceback.
         let error = error.into_value(py);
         let described = py
-            .import(intern!(py, "weir.congestion"))
+            .import(intern!(py, "weir.controllers.congestion"))
             .and_then(|module| module.call_method1("error_text", (error, &self.file)))
             .and_then(|text| text.extract::<String>());
         Fault::Error(described.unwrap_or_else(|_| format!("{}: {text}", self.file)))
@@ -238,7 +238,7 @@ impl Instance {
     /// The instance of `object`, with the methods that its class defines.
     fn of(py: Python<'_>, object: Py<PyAny>) -> PyResult<Self> {
         let object = object.into_bound(py);
-        let base = py.import("weir.congestion")?.getattr("CongestionControl")?;
+        let base = py.import("weir.controllers.congestion")?.getattr("CongestionControl")?;
         let own = |name: &str| -> PyResult<Option<Py<PyAny>>> {
             let defined = object.get_type().getattr(name)?;
             if defined.is(&base.cast::<PyType>()?.getattr(name)?) {
@@ -293,7 +293,7 @@ impl Instance {
             Refusal::Value(message) => {
                 let object = self.object.bind(py);
                 let place = py
-                    .import("weir.congestion")
+                    .import("weir.controllers.congestion")
                     .and_then(|module| module.call_method1("place", (object, method, &class.file)))
                     .and_then(|text| text.extract::<String>());
                 let place = place.unwrap_or_else(|_| class.file.clone());

@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from weir.conform.observed import Observed
-from weir.curves import Array
+from weir.conform.measures.observed import Observed
+from weir.dynamics.curves import Array
 
 __all__ = ["dctcp_alpha"]
 

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from weir.conform.observed import Observed, is_phase
+from weir.conform.measures.observed import Observed, is_phase
 
 __all__ = [
     "first_over_bdp",

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from weir.conform.observed import Observed
+from weir.conform.measures.observed import Observed
 
 __all__ = [
     "completion",

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from weir.conform.observed import Observed
-from weir.validate.reduce import reduce
-from weir.validate.truth import Flow
+from weir.conform.measures.observed import Observed
+from weir.recordings.reduce import reduce
+from weir.recordings.truth import Flow
 
 __all__ = ["as_recorded"]
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 import polars as pl
 
-from weir import dynamics
-from weir.conform.observed import Observed
+from weir.conform.measures.observed import Observed
+from weir.dynamics import convergence
 
 __all__ = [
     "score_convergence",
@@ -74,7 +74,7 @@ def worst_rtt_ms(run: Observed) -> float | None:
 
 def _jain(run: Observed) -> tuple[float, float] | None:
     until = min(curve.seen_s for curve in run.curves)
-    return dynamics.jain_since(run.curves, _GRACE_S, until, bin_s=_BUCKET_S)
+    return convergence.jain_since(run.curves, _GRACE_S, until, bin_s=_BUCKET_S)
 
 
 def _worst(values: Sequence[float | None], of: Callable[[Sequence[float]], float]) -> float | None:

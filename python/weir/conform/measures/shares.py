@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import Literal
 
-from weir import dynamics
-from weir.conform.observed import Observed
-from weir.fairness import harm, jain
+from weir.conform.measures.observed import Observed
+from weir.dynamics import convergence
+from weir.dynamics.fairness import harm, jain
 
 __all__ = [
     "completion_difference",
@@ -124,5 +124,5 @@ def jain_of_flows(run: Observed) -> float | None:
 def worst_jain(run: Observed, *, from_s: float, bin_s: float) -> float | None:
     """The smallest of Jain's indices per bin from `from_s` on."""
     until_s = min(curve.seen_s for curve in run.curves)
-    found = dynamics.jain_since(run.curves, from_s, until_s, bin_s=bin_s)
+    found = convergence.jain_since(run.curves, from_s, until_s, bin_s=bin_s)
     return None if found is None else found[1]

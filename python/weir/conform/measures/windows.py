@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from weir.conform.observed import Observed, is_phase
-from weir.curves import Array
+from weir.conform.measures.observed import Observed, is_phase
+from weir.dynamics.curves import Array
 
 __all__ = [
     "extreme_window",

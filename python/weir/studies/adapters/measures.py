@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from weir.stats import Estimate, mean_interval
+from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies.cells import Cells, digits
 from weir.studies.claims import ratio
 from weir.studies.contest import Contests

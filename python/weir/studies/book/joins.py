@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
-from weir import criteria
-from weir.results import Results
-from weir.stats import Estimate, mean_interval
+from weir.dynamics import criteria
+from weir.results.results import Results
+from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies import Cell
 from weir.studies.book.experiment import TWO_FLOWS, Staggered
 from weir.studies.cells import cell

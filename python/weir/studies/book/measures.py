@@ -9,8 +9,8 @@ from typing import Any
 
 import polars as pl
 
-from weir.criteria import EPSILON
-from weir.stats import Estimate
+from weir.dynamics.criteria import EPSILON
+from weir.statistics.intervals import Estimate
 from weir.studies.book.experiment import AT_SWITCH, BUFFERS, RIVAL_BUFFERS, STREAMS
 from weir.studies.book.joins import MEANING
 from weir.studies.book.series import DRAWN, over_time

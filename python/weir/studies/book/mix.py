@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import polars as pl
 
-from weir.results import Results
-from weir.stats import mean_interval
+from weir.results.results import Results
+from weir.statistics.intervals import mean_interval
 from weir.studies import Cell
 from weir.studies.book.experiment import AT_SWITCH, STREAMS, Extent, Mix, mix_tests
 from weir.studies.cells import cell, goodput_interval

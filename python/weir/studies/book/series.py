@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from weir.results import Results
-from weir.stats import mean_interval
+from weir.results.results import Results
+from weir.statistics.intervals import mean_interval
 from weir.studies import Cell
 from weir.studies.book.experiment import TWO_FLOWS, Staggered
 from weir.studies.cells import Cells, cell
@@ -55,7 +55,7 @@ def flow_name(test: Staggered, flow: int) -> str:
 
 
 def over_time(cells: Cells, row: str) -> pl.DataFrame:
-    """A row of one of these tables for `weir.plots.timeline`, without the name of its flow."""
+    """A row of one of these tables for `weir.graphics.timeline`, without the name of its flow."""
     found = []
     for column in cells.columns():
         at = cells.at(row, column)

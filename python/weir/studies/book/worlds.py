@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from weir.api import run_plan
-from weir.results import Results
-from weir.scenario import SIM, VIRTUAL, Source
-from weir.stats import mean_interval
+from weir.results.results import Results
+from weir.scenario.source import SIM, VIRTUAL, Source
+from weir.scenario.sweep import Case, Plan
+from weir.statistics.intervals import mean_interval
 from weir.studies import Cell, Settings, StudyResult
 from weir.studies.book import joins
 from weir.studies.book.experiment import (
@@ -29,7 +30,6 @@ from weir.studies.book.experiment import (
 from weir.studies.cells import Cells, cell, digits
 from weir.studies.latencies import labelled_flows
 from weir.studies.networks import LAN, NETWORKS, WAN_10G, WAN_10M, WAN_100M, Network
-from weir.sweep import Case, Plan
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -179,9 +179,9 @@ def _extents(extent: Extent, world: str) -> Iterator[str]:
 
 def sections(results: Results) -> list[ReportSection]:
     """The 2-flow and 3-flow tests of both worlds over one axis of time."""
-    from weir.plots.overlay import READING, overlay
+    from weir.graphics.overlay import READING, overlay
+    from weir.recordings.reduce import series
     from weir.report.model import ReportSection
-    from weir.validate.reduce import series
 
     cases = {case["label"]: case for case in results.cases}
     runs = dict(results.runs.filter(repeat=0, status="ok").select("label", "run").iter_rows())

@@ -6,8 +6,8 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from weir.fairness import harm_interval
-from weir.stats import Estimate, mean_interval
+from weir.dynamics.fairness import harm_interval
+from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies.cells import Cells
 from weir.studies.contest import Contests
 

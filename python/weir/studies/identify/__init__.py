@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from weir import reading
 from weir.kernel.recipe import CONTROLS
-from weir.results import Results
-from weir.scenario import SIM, VIRTUAL
-from weir.stats import Estimate, mean_interval, share_interval
+from weir.results.results import Results
+from weir.scenario.source import SIM, VIRTUAL
+from weir.scenario.sweep import Plan
+from weir.statistics.intervals import Estimate, mean_interval, share_interval
 from weir.studies import Cell, Settings, StudyResult, capitalised, captured
 from weir.studies.cells import cell
 from weir.studies.identify.paths import PATHS
-from weir.sweep import Plan
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -76,8 +76,8 @@ class Identify:
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """The confusion matrix as a picture, and the tables."""
         from weir.report.model import ReportSection
-        from weir.report.study import study_table
         from weir.studies.confusion import Words, matrix
+        from weir.studies.report import study_table
 
         parts = {name: [row for row in rows if row["table"] == name] for name in _TITLES}
         words = Words(

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from weir.api import RunOptions, run_plan
-from weir.results import Results
-from weir.scenario import SIM
+from weir.results.results import Results
+from weir.scenario.source import SIM
+from weir.scenario.sweep import Plan
 from weir.studies import Cell, Settings, StudyResult
 from weir.studies.lab_udp.calibration import Model, calibrate_000, calibrate_002
 from weir.studies.lab_udp.cells import StudyCell, study_cells
@@ -20,7 +21,6 @@ from weir.studies.lab_udp.experiment import study_plan
 from weir.studies.lab_udp.findings import findings
 from weir.studies.lab_udp.published import SOURCES, Source, load
 from weir.studies.lab_udp.throughputs import SUFFIX, throughput_cells
-from weir.sweep import Plan
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection

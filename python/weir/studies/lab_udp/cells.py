@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
-from weir.results import Results
-from weir.scenario import SIM
-from weir.stats import Estimate, mean_interval
+from weir.results.results import Results
+from weir.scenario.source import SIM
+from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies.lab_udp.experiment import Experiment, columns
 from weir.studies.lab_udp.published import Conditions, Row, Source, Table
 

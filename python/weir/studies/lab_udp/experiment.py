@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from weir.scenario import SIM
-from weir.scenario import Source as ScenarioSource
+from weir.scenario.source import SIM
+from weir.scenario.source import Source as ScenarioSource
+from weir.scenario.sweep import Plan, plan
 from weir.studies.lab_udp.calibration import SOCKET_BUFFER, Model
 from weir.studies.lab_udp.published import Conditions, Source
-from weir.sweep import Plan, plan
 
 RELAYS = {"serial": "serial", "delay_line": "delay-line"}
 """Our simulated columns, and the relay of each as a scenario names it."""

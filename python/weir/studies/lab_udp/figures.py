@@ -11,16 +11,16 @@ from dataclasses import replace
 import polars as pl
 
 from weir.plots import Figure
-from weir.plots.study import comparison
 from weir.report.html import slug
 from weir.report.model import ReportSection
-from weir.report.study import study_table
-from weir.results import Results
-from weir.scenario import SIM
+from weir.results.results import Results
+from weir.scenario.source import SIM
 from weir.studies import Cell
 from weir.studies.lab_udp.experiment import Experiment, columns
 from weir.studies.lab_udp.published import SOURCES, Drawing, Source, Table, load
 from weir.studies.lab_udp.throughputs import SUFFIX
+from weir.studies.plot import comparison
+from weir.studies.report import study_table
 
 _CAPTION = (
     "As {source} draws it, from its numbers and from ours: the serial relay is the one that was "

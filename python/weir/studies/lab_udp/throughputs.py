@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from weir.stats import Estimate
+from weir.statistics.intervals import Estimate
 from weir.studies import Cell
 from weir.studies.lab_udp.cells import StudyCell
 from weir.studies.lab_udp.experiment import RELAYS

@@ -12,14 +12,14 @@ from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
 from weir import reading
-from weir.errors import InputError
-from weir.results import Results
-from weir.scenario import SIM, VIRTUAL
-from weir.stats import mean_interval
+from weir.base.errors import InputError
+from weir.results.results import Results
+from weir.scenario.source import SIM, VIRTUAL
+from weir.scenario.sweep import Plan
+from weir.statistics.intervals import mean_interval
 from weir.studies import Cell, Settings, StudyResult, capitalised, captured
 from weir.studies.cells import cell
 from weir.studies.limits.cases import CASES
-from weir.sweep import Plan
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -82,8 +82,8 @@ class LimitsStudy:
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """A confusion matrix for each place, and the table."""
         from weir.report.model import ReportSection
-        from weir.report.study import study_table
         from weir.studies.confusion import Words, matrix
+        from weir.studies.report import study_table
 
         summary = [row for row in rows if row["table"] == SUMMARY]
         sections = [

@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from weir.fairness import jain
-from weir.results import Results
-from weir.stats import Estimate, jackknife, mean_interval, mean_ratio
+from weir.dynamics.fairness import jain
+from weir.results.results import Results
+from weir.statistics.intervals import Estimate, jackknife, mean_interval, mean_ratio
 from weir.studies import Cell
 from weir.studies.cells import Cells, cell
 from weir.studies.contest import Contests

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
-from weir.results import Results
+from weir.results.results import Results
+from weir.scenario.sweep import Plan
 from weir.studies import Cell, Settings
 from weir.studies.described import DescribedStudy
 from weir.studies.netesto import measures
 from weir.studies.netesto.experiment import EXTENTS, study_plan
 from weir.studies.texts import Scope
-from weir.sweep import Plan
 
 
 class Netesto(DescribedStudy):

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from weir.censoring import Wait
-from weir.results import Results
-from weir.stats import Estimate, mean_interval
+from weir.results.results import Results
+from weir.statistics.censoring import Wait
+from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies import Cell
 from weir.studies.cells import Cells, cell, frame, goodput_interval
 from weir.studies.joins import Join, joins, wait_cell

@@ -12,8 +12,8 @@ from typing import Any
 
 import polars as pl
 
-from weir.results import Results
-from weir.stats import Estimate
+from weir.results.results import Results
+from weir.statistics.intervals import Estimate
 from weir.studies.cells import Cells
 from weir.studies.schemes import END_TO_END, KINDS, present
 

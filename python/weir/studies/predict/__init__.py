@@ -11,15 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
-from weir.modelling import advice, choices, inputs, simulate
-from weir.modelling.quantity import Quantity
-from weir.results import Results
-from weir.scenario import SIM, VIRTUAL
-from weir.stats import mean_interval
+from weir.advice import choices, predictions
+from weir.estimates.quantity import Quantity
+from weir.modelling import inputs, simulate
+from weir.results.results import Results
+from weir.scenario.source import SIM, VIRTUAL
+from weir.scenario.sweep import Plan
+from weir.statistics.intervals import mean_interval
 from weir.studies import Cell, Settings, StudyResult, captured
 from weir.studies.cells import cell
 from weir.studies.predict.paths import PATHS
-from weir.sweep import Plan
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -57,8 +58,8 @@ class Predict:
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """The picture of all predictions, and the tables."""
         from weir.report.model import ReportSection
-        from weir.report.study import study_table
         from weir.studies.predict.figures import scatter
+        from weir.studies.report import study_table
 
         names = dict.fromkeys(row["table"] for row in rows)
         kind = dict.fromkeys(names, "of the prediction") | {SUMMARY: "over the predictions"}
@@ -91,11 +92,11 @@ def _cells(
             continue
         check = simulate.check(measured.path, measured.flow, repeat=3)
         chosen = choices.options(measured.flow, HELD_OUT)[: 1 + len(HELD_OUT)]
-        predicted = advice.predict(
+        predicted = predictions.predict(
             measured,
             check,
             chosen,
-            advice.Work({}, None),
+            predictions.Work({}, None),
             repeat=_REPEATS,
             seed=settings.seed + _OTHER_SEEDS,
             neighbours=0,

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
-from weir.plots import Figure, theme
-from weir.plots.figure import inline, layered
+from weir.graphics import theme
+from weir.graphics.figure import inline, layered
+from weir.plots import Figure
 from weir.studies import Cell
 
 _SIZE = 270

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from weir.stats import Estimate, mean_interval, share_interval
+from weir.statistics.intervals import Estimate, mean_interval, share_interval
 
 LIMIT_S = 10.0
 """The limit of the report. Runs end after 12 s: what is incomplete then took longer too."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from weir.fairness import rtt_exponent
-from weir.stats import Estimate, mean_interval
+from weir.dynamics.fairness import rtt_exponent
+from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies.contest import Contests
 
 Point = tuple[float, float]

@@ -9,10 +9,10 @@ from typing import Any
 
 import polars as pl
 
-from weir.curves import Curve, curves
-from weir.responses import step_response
-from weir.results import Results
-from weir.stats import Estimate, mean_interval
+from weir.dynamics.curves import Curve, curves
+from weir.dynamics.responses import step_response
+from weir.results.results import Results
+from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies import Cell
 from weir.studies.joins import wait_cell
 

@@ -10,18 +10,18 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
-from weir import netns
 from weir.api import RunOptions, run_plan
-from weir.results import Results
+from weir.processes import netns
+from weir.results.results import Results
+from weir.scenario.sweep import Plan
 from weir.studies import Cell, Settings, StudyResult
 from weir.studies.described import DescribedStudy
 from weir.studies.udp_vs_tcp.experiment import EXTENTS, Extent, study_plan
 from weir.studies.udp_vs_tcp.findings import findings as transfer_findings
 from weir.studies.udp_vs_tcp.measures import Tables, study_cells
 from weir.studies.udp_vs_tcp.published import Source, load
-from weir.sweep import Plan
-from weir.transfers import Site
-from weir.transfers.runs import Carrier
+from weir.transfer import Site
+from weir.transfer.runs import Carrier
 
 
 class UdpVsTcp(DescribedStudy):

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from weir.scenario import Effective
+from weir.scenario.source import Effective
+from weir.scenario.sweep import Case, Plan
 from weir.studies.udp_vs_tcp.published import Source, Transport, load
-from weir.sweep import Case, Plan
-from weir.transfers import LOCAL, Network, Transfer
-from weir.transfers.model import JUMBO, LONGEST_MSS
+from weir.transfer import LOCAL, Network, Transfer
+from weir.transfer.model import JUMBO, LONGEST_MSS
 
 NAME = "udp-vs-tcp"
 

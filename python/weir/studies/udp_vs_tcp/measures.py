@@ -9,13 +9,13 @@ from functools import cached_property
 
 import polars as pl
 
-from weir.results import Results
-from weir.stats import Estimate, mean_interval
+from weir.results.results import Results
+from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies import Cell
 from weir.studies.cells import Cells, cell
 from weir.studies.udp_vs_tcp.experiment import CONTENDERS, PACKETS, SETTINGS, SIZES, Contender
 from weir.studies.udp_vs_tcp.published import Printed, Source, Table, load
-from weir.transfers.runs import GIVEN_UP
+from weir.transfer.runs import GIVEN_UP
 
 LEFT_OUT = "not run at this size of the study"
 

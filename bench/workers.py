@@ -1,0 +1,75 @@
+"""A Dask cluster on this machine: a scheduler and workers, each a process, which end with it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from weir.base.errors import RunError
+
+_PATIENCE_S = 60.0
+_LOOK_S = 0.05
+
+Process = subprocess.Popen[bytes]
+
+
+class Workers:
+    """The processes of a cluster; what they say goes to the file `log`."""
+
+    def __init__(self, folder: Path, stack: ExitStack) -> None:
+        self.file = folder / "scheduler.json"
+        self.log = folder / "log"
+        self._stack = stack
+        where = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(self.file))
+        self.scheduler = self._start("scheduler", *where)
+        wait_until(self.file.is_file)
+
+    def start(self, *, path: Path | None = None) -> Process:
+        """One more worker of one thread, which is not restarted, with modules from `path`."""
+        options = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0")
+        return self._start("worker", "--scheduler-file", str(self.file), *options, path=path)
+
+    def _start(self, *words: str, path: Path | None = None) -> Process:
+        paths = [*([str(path)] if path else []), *sys.path]
+        with self.log.open("ab") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *words, "--no-dashboard"],
+                cwd=self.file.parent,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},
+            )
+        self._stack.callback(kill, process)
+        return process
+
+
+@contextmanager
+def cluster(folder: Path, workers: int) -> Iterator[tuple[Workers, list[Process]]]:
+    """A cluster of `n` workers, of which not all need to be there yet."""
+    with ExitStack() as stack:
+        started = Workers(folder, stack)
+        yield started, [started.start() for _ in range(workers)]
+
+
+def kill(process: Process) -> None:
+    """Ends a process as a machine that fails would."""
+    process.kill()
+    process.wait()
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Waits for what another process does.
+
+    Raises:
+        RunError: it does not.
+    """
+    late = time.monotonic() + _PATIENCE_S
+    while not is_so():
+        if time.monotonic() > late:
+            raise RunError(f"the cluster did nothing for {_PATIENCE_S:g} s")
+        time.sleep(_LOOK_S)

@@ -1,0 +1,1 @@
+"""What another controller, queue or segment size would do on a modelled path."""

@@ -1,0 +1,1 @@
+"""One case compared with another, and the sentence about it."""

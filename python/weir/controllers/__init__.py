@@ -1,0 +1,1 @@
+"""Congestion controllers in Python and in the kernel (BPF), and which of them may run."""

@@ -1,0 +1,1 @@
+"""What flows do to each other over time: shares, convergence, responses, completion times."""

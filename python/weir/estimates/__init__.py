@@ -1,0 +1,1 @@
+"""One property of a path each, from the packets of a flow."""

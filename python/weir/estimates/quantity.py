@@ -1,0 +1,38 @@
+"""An estimated value with its 95 % interval."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from weir.statistics.intervals import LEVEL, rounded
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """An estimate; without `high` it is a lower bound."""
+
+    value: float
+    low: float
+    high: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The form of `--json`."""
+        return {"value": rounded(self.value), "lo": rounded(self.low), "hi": rounded(self.high)}
+
+    def text(self, digits: int = 3, scale: float = 1.0) -> str:
+        """The estimate and its interval for people."""
+        value, low = (f"{one * scale:.{digits}g}" for one in (self.value, self.low))
+        if self.high is None:
+            return f"at least {value}"
+        return f"{value} ({low} to {self.high * scale:.{digits}g})"
+
+
+def share(count: int, total: int) -> Quantity:
+    """A share of `total` with the interval of Clopper and Pearson (Biometrika 1934)."""
+    from scipy.stats import beta
+
+    tail = (1 - LEVEL) / 2
+    low = float(beta.ppf(tail, count, total - count + 1)) if count else 0.0
+    high = float(beta.ppf(1 - tail, count + 1, total - count)) if count < total else 1.0
+    return Quantity(count / total if total else 0.0, low, high)

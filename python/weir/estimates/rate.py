@@ -1,0 +1,124 @@
+"""The rate of the bottleneck, from acknowledgements of packets that waited behind each other.
+
+A packet that arrives while those before it are still in the queue is sent right after them. Its
+acknowledgement then follows theirs by the time that the bottleneck needs. This holds if it waited
+longer than the bottleneck needs for the packets between the two. The first in, first out rule is
+all that it assumes. Packet pairs use the same fact (Keshav, SIGCOMM 1991); here the wait is known.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from weir.estimates.packets import Flags, Floats, Packets
+from weir.estimates.quantity import Quantity
+
+_LEAST_ERROR = 0.0005
+"""Times in a capture are exact to a microsecond."""
+
+
+@dataclass(frozen=True)
+class Trains:
+    """Groups of packets that the bottleneck sent without a pause."""
+
+    start_s: Floats
+    """When its first acknowledgement came."""
+    end_s: Floats
+    size: Floats
+    """IP bytes between them."""
+
+    @property
+    def mbps(self) -> Floats:
+        """The rate of each."""
+        return self.size * 8e-6 / (self.end_s - self.start_s)
+
+
+def trains(packets: Packets, length: int, jitter_s: float = 0.0) -> Trains:
+    """The trains of at least `length` packets; longer ones are cut.
+
+    Waits up to `jitter_s` may be those of jitter.
+    """
+    if packets.samples.size < _LEAST_SAMPLES:
+        return _none()
+    acked, waits = packets.acked_s, packets.waits_s
+    delivered = packets.delivered
+    last = delivered[packets.samples]
+    gap, size = np.diff(acked), np.diff(last)
+    between = size - packets.size[packets.samples[1:]]
+    rate = _fastest_window(packets)
+    found = _none()
+    for _ in range(_ROUNDS):
+        queued = (waits[1:] - jitter_s) * rate
+        busy = (queued > between + _SLACK * packets.full) & (size > 0)
+        found = _cut(acked, gap, size, busy, length * packets.full)
+        if not found.size.size:
+            break
+        # Where the rate changes, a low one is safe: at a higher one, shorter waits are enough.
+        rate = float(np.quantile(found.mbps, _SAFE)) * 1e6 / 8
+    return found
+
+
+def constant(found: Trains) -> Quantity:
+    """The rate of all trains, as their median with its 95 % interval."""
+    return middle(found.mbps)
+
+
+def middle(values: Floats, least_error: float = _LEAST_ERROR) -> Quantity:
+    """The median with its 95 % interval; `least_error` is the relative error of exact values."""
+    found = float(np.median(values))
+    deviation = _MAD_TO_SIGMA * float(np.median(np.abs(values - found)))
+    error = max(_MEDIAN_ERROR * deviation / np.sqrt(values.size), least_error * found)
+    return Quantity(found, found - 2 * error, found + 2 * error)
+
+
+def at_least(packets: Packets) -> Quantity:
+    """A lower bound of the rate, from the largest amount that was delivered in a round trip."""
+    rate = _fastest_window(packets) * 8e-6
+    return Quantity(rate, rate, None)
+
+
+def _fastest_window(packets: Packets) -> float:
+    """The largest mean rate over a round trip, in bytes per second."""
+    acked = packets.acked_s
+    delivered = packets.delivered[packets.samples]
+    from_ = np.searchsorted(acked, acked - max(packets.least_rtt_s, _LEAST_WINDOW)) - 1
+    valid = from_ >= 0
+    if not valid.any():
+        span = float(acked[-1] - packets.sent_s[0]) if acked.size else 1.0
+        return float(delivered[-1]) / max(span, _LEAST_WINDOW) if acked.size else 0.0
+    time = acked[valid] - acked[from_[valid]]
+    return float(np.max((delivered[valid] - delivered[from_[valid]]) / np.maximum(time, 1e-9)))
+
+
+def _cut(acked: Floats, gap: Floats, size: Floats, busy: Flags, least: int) -> Trains:
+    starts, ends, sizes = [], [], []
+    begin, total = 0, 0.0
+    for k in range(gap.size):
+        if not busy[k]:
+            begin, total = k + 1, 0.0
+            continue
+        total += size[k]
+        if total >= least and acked[k + 1] > acked[begin]:
+            starts.append(acked[begin])
+            ends.append(acked[k + 1])
+            sizes.append(total)
+            begin, total = k + 1, 0.0
+    return Trains(np.array(starts), np.array(ends), np.array(sizes))
+
+
+def _none() -> Trains:
+    return Trains(np.empty(0), np.empty(0), np.empty(0))
+
+
+_LEAST_SAMPLES = 3
+_ROUNDS = 4
+_SAFE = 0.1
+_SLACK = 1.0
+"""Packets by which a wait must be longer than those between need. One packet takes longer where the
+rate is lower than at the least round trip."""
+_LEAST_WINDOW = 1e-3
+_MAD_TO_SIGMA = 1.4826
+_MEDIAN_ERROR = 1.2533
+"""The standard error of a median over that of a mean, of a normal distribution."""

@@ -1,0 +1,1 @@
+"""The grammar of figures: a figure, its theme, its marks and channels."""

@@ -1,0 +1,76 @@
+"""A column of names, each with its mean and interval, against a line that says what is equal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import polars as pl
+
+from weir.graphics import encode, theme
+from weir.graphics.figure import Figure, inline, layered
+
+_ROW = 22
+_LABELS = 190
+_GAP = 34
+
+
+@dataclass(frozen=True, slots=True)
+class DotAxes:
+    """What the position of a dot means, and where a dashed line stands."""
+
+    x: str
+    level: float
+
+
+def dots(
+    name: str,
+    title: str,
+    caption: str,
+    data: pl.DataFrame,
+    axes: DotAxes,
+    runs: Sequence[int] = (),
+) -> Figure:
+    """Panels side by side; `data` has `panel`, `row`, `group`, `value`, `lo`, `hi`.
+
+    Rows keep their order; rows of one `group` have one colour.
+    """
+    panels = list(dict.fromkeys(data["panel"]))
+    width = (theme.WIDTH - _LABELS - _GAP * (len(panels) - 1)) // len(panels)
+    height = _ROW * data["row"].n_unique()
+    charts = [
+        _panel(data.filter(panel=panel), axes, has_names=panel == panels[0]).properties(
+            title=panel, width=width, height=height
+        )
+        for panel in panels
+    ]
+    chart = alt.hconcat(*charts, spacing=_GAP).resolve_scale(x="shared", color="shared")
+    return Figure(name, title, caption, chart, data, tuple(runs))
+
+
+def _panel(data: pl.DataFrame, axes: DotAxes, *, has_names: bool) -> alt.LayerChart:
+    colours = theme.stack_colours(data["group"])
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    legend = alt.Legend(title="what is changed", orient="top") if len(colours) > 1 else None
+    colour = alt.Color("group:N", scale=scale, legend=legend)
+    names = alt.Axis(title=None, labels=has_names, ticks=False, domain=False, labelLimit=_LABELS)
+    y = alt.Y("row:N", sort=None, axis=names)
+    x = alt.X("value:Q", title=axes.x, scale=alt.Scale(zero=False))
+    base = alt.Chart(inline(data))
+    tips = encode.tips("row:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q")
+    layers = [
+        base.mark_point(filled=True, size=70, opacity=1).encode(
+            x=x, y=y, color=colour, tooltip=tips
+        )
+    ]
+    spread = data.drop_nulls("lo")
+    if not spread.is_empty():
+        ends = alt.Chart(inline(spread)).mark_rule(strokeWidth=1.6)
+        layers.insert(
+            0, ends.encode(x=alt.X("lo:Q", title=axes.x), x2=alt.X2("hi:Q"), y=y, color=colour)
+        )
+    level = alt.Chart(inline(pl.DataFrame({"level": [axes.level]})))
+    rule = level.mark_rule(color=theme.SOFT, strokeDash=[5, 3])
+    layers.insert(0, rule.encode(x=alt.X("level:Q", title=axes.x)))
+    return layered(*layers)

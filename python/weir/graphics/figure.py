@@ -1,0 +1,207 @@
+"""A figure: its picture, what to look for in it, and the numbers and runs that it is made of."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache, cached_property
+from html import escape
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import altair as alt
+import polars as pl
+import vl_convert
+from altair.utils import update_nested
+from altair.utils.schemapi import debug_mode
+
+from weir.base.disk import write_bytes
+from weir.base.grid import cautioned
+from weir.base.plain import plain_lines
+from weir.graphics import theme
+from weir.graphics.explore import Explorer
+from weir.results.store import slug
+
+Format = Literal["png", "svg", "pdf"]
+FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
+
+_VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+_PNG_SCALE = 2
+_DIGITS = 5
+"""Significant digits of a number inside a figure: finer than a pixel."""
+
+CHECKED = False
+"""Whether specifications are checked against the schema of Vega-Lite: tests do, it takes long."""
+
+
+def unchecked() -> AbstractContextManager[None]:
+    """Charts that are made meanwhile are not checked one by one, unless `CHECKED`."""
+    return debug_mode(CHECKED)
+
+
+_Compound = TypeVar("_Compound", alt.LayerChart, alt.VConcatChart, alt.ConcatChart)
+Chart = alt.Chart | alt.LayerChart | alt.VConcatChart | alt.HConcatChart | alt.ConcatChart
+
+
+@dataclass(frozen=True, eq=False)
+class Figure:
+    """One picture. `runs` are the ids of the runs whose numbers it shows.
+
+    `chart` may be a function: a page that draws from `explorer` does not call it.
+    """
+
+    name: str
+    title: str
+    caption: str
+    chart: Chart | Callable[[], Chart]
+    data: pl.DataFrame
+    runs: tuple[int, ...] = ()
+    caution: str = ""
+    """What to bear in mind with every number in it; stands above the picture."""
+    explorer: Callable[[], Explorer | None] | None = None
+    """Makes the same as time series, which a page draws itself."""
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The complete Vega-Lite specification, data included."""
+        chart = self.chart() if callable(self.chart) else self.chart
+        spec: dict[str, Any] = chart.to_dict(validate=CHECKED)
+        # Setting the theme on a chart would copy it once more, with all its data.
+        update_nested(spec, {"config": theme.config()})
+        spec["description"] = self.alt
+        if self.caution:
+            spec["title"] = {"text": self.caution, "anchor": "start", "color": theme.WARN}
+        plain: dict[str, Any] = _plain_texts(spec)
+        return plain
+
+    @property
+    def alt(self) -> str:
+        """What stands in for the picture where it cannot be seen."""
+        return ". ".join(filter(None, (self.title, self.caution, self.caption)))
+
+    def draw_ahead(self) -> None:
+        """Begins with the SVG, which takes the converter a while outside of Python's lock."""
+        _ = self._drawing
+
+    def svg(self) -> str:
+        """The picture as SVG."""
+        return self._drawing.result()
+
+    def png(self) -> bytes:
+        """The picture as PNG, at twice its nominal size."""
+        return bytes(
+            vl_convert.vegalite_to_png(self._json, vl_version=_VEGA_LITE, scale=_PNG_SCALE)
+        )
+
+    def pdf(self) -> bytes:
+        """The picture as PDF, for papers."""
+        return bytes(vl_convert.vegalite_to_pdf(self._json, vl_version=_VEGA_LITE))
+
+    def save(self, directory: Path, formats: Sequence[str]) -> list[Path]:
+        """Writes `name.format` for each of `formats` into an existing directory."""
+        paths = []
+        for kind in formats:
+            path = directory / f"{slug(self.name)}.{kind}"
+            write_bytes(path, self._rendered(kind))
+            paths.append(path)
+        return paths
+
+    def _rendered(self, kind: str) -> bytes:
+        if kind == "svg":
+            return self.svg().encode()
+        if kind == "png":
+            return self.png()
+        if kind == "pdf":
+            return self.pdf()
+        raise ValueError(f"format {kind!r}: a figure can be written as {', '.join(FORMATS)}")
+
+    @cached_property
+    def _drawing(self) -> Future[str]:
+        return _drawer().submit(self._drawn)
+
+    def _drawn(self) -> str:
+        return str(vl_convert.vegalite_to_svg(self._json, vl_version=_VEGA_LITE))
+
+    @cached_property
+    def _json(self) -> str:
+        return json.dumps(self.spec)
+
+    def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, Any]:
+        """Notebooks draw the figure itself."""
+        return {"image/svg+xml": self.svg()}
+
+
+class Figures(list[Figure]):
+    """Several figures, which a notebook shows below each other."""
+
+    def _repr_html_(self) -> str:
+        for figure in self:
+            figure.draw_ahead()
+        return "".join(map(_html, self))
+
+
+def _html(figure: Figure) -> str:
+    picture = base64.b64encode(figure.svg().encode()).decode()
+    title = cautioned(figure.title, figure.caution)
+    return (
+        f"<figure><figcaption><b>{escape(title)}</b></figcaption>"
+        f'<img src="data:image/svg+xml;base64,{picture}" alt="{escape(figure.alt)}">'
+        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
+    )
+
+
+@cache
+def _drawer() -> ThreadPoolExecutor:
+    """One thread: the converter has no more."""
+    return ThreadPoolExecutor(1, thread_name_prefix="weir-draw")
+
+
+def _plain_texts(value: Any) -> Any:
+    """A specification whose texts do nothing: control characters abort the process that draws."""
+    if isinstance(value, str):
+        return plain_lines(value)
+    if isinstance(value, dict):
+        return {_plain_texts(key): _plain_texts(inner) for key, inner in value.items()}
+    return [_plain_texts(inner) for inner in value] if isinstance(value, list) else value
+
+
+def layered(*layers: alt.Chart, **properties: Any) -> alt.LayerChart:
+    """Charts on top of each other, the last one uppermost."""
+    return _made_of(alt.LayerChart(), layer=list(layers), **properties)
+
+
+def below_each_other(*panels: alt.LayerChart, **properties: Any) -> alt.VConcatChart:
+    """Charts below each other, the first one uppermost."""
+    return _made_of(alt.VConcatChart(), vconcat=list(panels), **properties)
+
+
+def in_columns(*panels: alt.LayerChart, **properties: Any) -> alt.ConcatChart:
+    """Charts next to each other, in rows of `columns`."""
+    return _made_of(alt.ConcatChart(), concat=list(panels), **properties)
+
+
+def _made_of(chart: _Compound, **properties: Any) -> _Compound:
+    """`chart` with its parts, which altair's constructors and methods would copy several times."""
+    for name, value in properties.items():
+        setattr(chart, name, value)
+    return chart
+
+
+def inline(frame: pl.DataFrame) -> alt.InlineData:
+    """`frame` as the data of a chart: CSV, which is half the size of JSON.
+
+    Floats are shortened; NaN and infinity are missing, as null is.
+    """
+    floats = [name for name, kind in frame.schema.items() if kind.is_float()]
+    shortened = frame.with_columns(
+        pl.when(pl.col(name).is_finite()).then(pl.col(name).round_sig_figs(_DIGITS)).alias(name)
+        for name in floats
+    )
+    numbers = {name: "number" for name, kind in frame.schema.items() if kind.is_numeric()}
+    texts = {name: "string" for name in frame.columns if name not in numbers}
+    kind = alt.CsvDataFormat(type="csv", parse={**numbers, **texts})
+    return alt.InlineData(values=shortened.write_csv(), format=kind)

@@ -1,0 +1,140 @@
+"""Lines over numbers or names, one per series, each point with its interval."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import altair as alt
+import polars as pl
+
+from weir.graphics import encode, theme
+from weir.graphics.figure import Figure, inline, layered
+
+_HEIGHT = 230
+_GAP = 30
+_MARGIN = 55
+_DECADE = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class LineAxes:
+    """What the axes of a line plot mean, and which of them are logarithmic."""
+
+    x: str
+    y: str
+    is_x_log: bool = False
+    is_y_log: bool = False
+    columns: int = 2
+    """Panels per row."""
+    level: float | None = None
+    """Where a dashed line shows what is fair, or possible."""
+    y_range: tuple[float, float] | None = None
+    """What the vertical axis shows, if not everything from zero on."""
+    neighbours: Sequence[str] = ()
+    """Series of figures nearby: one that is here too has the same colour and mark."""
+
+
+def lines(
+    name: str,
+    title: str,
+    caption: str,
+    data: pl.DataFrame,
+    axes: LineAxes,
+    runs: Sequence[int] = (),
+) -> Figure:
+    """One panel per value of `panel`; `data` has `panel`, `series`, `at`, `value`, `lo`, `hi`, `n`.
+
+    `at` holds numbers or, for an axis of names, text. All panels share their scales. Colours are
+    those of `theme.stack_colours`, and each series has a shape of its own besides.
+    """
+    panels = list(dict.fromkeys(data["panel"]))
+    columns = min(len(panels), axes.columns)
+    width = (theme.WIDTH - _GAP * (columns - 1)) // columns - _MARGIN
+    series = list(dict.fromkeys(data["series"]))
+    charts = [
+        _panel(data.filter(panel=panel), series, axes, data["at"]).properties(
+            title=panel, width=width, height=_HEIGHT
+        )
+        for panel in panels
+    ]
+    chart = alt.concat(*charts, columns=columns, spacing=_GAP).resolve_scale(
+        x="shared", y="shared", color="shared", shape="shared"
+    )
+    return Figure(name, title, caption, chart, data, tuple(runs))
+
+
+def lines_if_any(
+    name: str,
+    title: str,
+    caption: str,
+    data: pl.DataFrame,
+    axes: LineAxes,
+    runs: Sequence[int] = (),
+) -> list[Figure]:
+    """The same in a list, which is empty where nothing was measured, as of too few requests."""
+    return [] if data.is_empty() else [lines(name, title, caption, data, axes, runs)]
+
+
+def _own(chosen: Mapping[str, str], series: Sequence[str]) -> dict[str, str]:
+    return {name: chosen[name] for name in series}
+
+
+def _panel(
+    data: pl.DataFrame, series: Sequence[str], axes: LineAxes, places: pl.Series
+) -> alt.LayerChart:
+    colours = _own(theme.stack_colours([*axes.neighbours, *series]), series)
+    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    legend = None
+    if len(series) > 1:
+        legend = alt.Legend(title=None, orient="top", columns=7, symbolSize=70)
+    colour = alt.Color("series:N", scale=scale, legend=legend)
+    shapes = _own(theme.stack_shapes([*axes.neighbours, *series]), series)
+    shape_scale = alt.Scale(domain=list(shapes), range=list(shapes.values()))
+    shape = alt.Shape("series:N", scale=shape_scale, legend=legend)
+    x = _places(axes, places)
+    y_scale = alt.Scale(zero=True)
+    if axes.y_range is not None:
+        y_scale = alt.Scale(domain=list(axes.y_range), clamp=True)
+    if axes.is_y_log:
+        y_scale = alt.Scale(type="log", nice=False, padding=8)
+    y = alt.Y("value:Q", title=axes.y, scale=y_scale)
+    tips = encode.tips(
+        "series:N", "at:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"
+    )
+    width = encode.tapering("strokeWidth", "series", series, 3.4, 1.2)
+    base = alt.Chart(inline(data))
+    bars = data.drop_nulls("lo")
+    if axes.is_y_log:  # an interval that reaches zero has no end on such an axis
+        bars = bars.with_columns(pl.col("lo").clip(pl.col("value") / _DECADE))
+    layers = [
+        base.mark_line().encode(x=x, y=y, color=colour, strokeWidth=width),
+        base.mark_point(filled=True, opacity=1).encode(
+            x=x,
+            y=y,
+            color=colour,
+            shape=shape,
+            size=encode.tapering("size", "series", series, 110, 40),
+            tooltip=tips,
+        ),
+    ]
+    if not bars.is_empty():
+        ends = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.4)
+        low = alt.Y("lo:Q", title=axes.y, scale=y_scale)
+        layers.insert(0, ends.encode(x=x, y=low, y2=alt.Y2("hi:Q"), color=colour))
+    if axes.level is not None:
+        level = alt.Chart(inline(pl.DataFrame({"level": [axes.level]})))
+        rule = level.mark_rule(color=theme.SOFT, strokeDash=[5, 3])
+        layers.append(rule.encode(y=alt.Y("level:Q", title=axes.y, scale=y_scale)))
+    return layered(*layers)
+
+
+def _places(axes: LineAxes, places: pl.Series) -> alt.X:
+    if not places.dtype.is_numeric():
+        return alt.X("at:O", title=axes.x, sort=None, axis=alt.Axis(labelAngle=0))
+    axis = theme.number_axis([float(place) for place in places])
+    if axes.is_x_log:
+        scale = alt.Scale(type="log", nice=False, padding=12)
+    else:
+        scale = alt.Scale(zero=False, nice=False, padding=12)
+    return alt.X("at:Q", title=axes.x, axis=axis, scale=scale)

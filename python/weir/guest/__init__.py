@@ -1,0 +1,1 @@
+"""Boots a guest kernel, and runs scenarios, commands and packet scripts in it."""

@@ -1,0 +1,1 @@
+"""Emulated links and relays for programs."""

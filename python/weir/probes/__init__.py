@@ -1,0 +1,1 @@
+"""Loads, probes, counters and channels of a path test."""

@@ -1,0 +1,1 @@
+"""Recorded runs of a kernel's TCP, and how one is repeated."""

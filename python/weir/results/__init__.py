@@ -1,0 +1,1 @@
+"""A result directory: written, read, joined, and the metrics of its runs."""

@@ -1,0 +1,1 @@
+"""Runs a plan: in threads, guests, other programs or on a cluster."""

@@ -1,0 +1,369 @@
+"""Files over reliable UDP: `weir send` and `weir recv` from Python.
+
+>>> import tempfile, pathlib
+>>> folder = pathlib.Path(tempfile.mkdtemp())
+>>> _ = (folder / "numbers.txt").write_text("1 2 3")
+>>> with Receiver(folder / "in", "127.0.0.1:0") as receiver:
+...     sent = send([folder / "numbers.txt"], receiver.address, stack="rack/cubic")
+>>> [(file["verdict"], file["size_bytes"]) for file in sent.files]
+[('kept', 5)]
+>>> (folder / "in" / "numbers.txt").read_text()
+'1 2 3'
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, Self, TypedDict
+
+from weir import _native
+from weir.base.errors import InputError, WeirError
+
+DEFAULT_STACK = "rack/bbr(overflow=avoid)"
+"""Stack of a transfer without `stack`."""
+DEFAULT_MSS, DEFAULT_SEALED_MSS = "1420b", "1396b"
+"""Datagrams fit packets of 1500 bytes, over IPv6 too."""
+DEFAULT_PORT = "[::]:9000"
+"""Where a receiver listens without `bind`."""
+
+Verdict = Literal["kept", "already", "mismatch", "refused", "incomplete"]
+"""Result of a file: arrived, was there already, wrong hash, refused, or not complete."""
+
+
+class FileRow(TypedDict):
+    """A file of a session, with its result. Times are `CLOCK_MONOTONIC` of this machine."""
+
+    file: str
+    size_bytes: int
+    verdict: Verdict
+    saved_as: str | None
+    """Name at the receiver, if it is there."""
+    reason: str | None
+    """Why it was refused."""
+    resumed_from_bytes: int | None
+    """Where the session began, if a part was there."""
+    arrived_bytes: int
+    began_ns: int
+    time_s: float | None
+    """Seconds from the start of the session to its last byte, if that arrived."""
+    datagrams_sent: int | None
+    """With the stack `udp`: datagrams sent, as the sender has counted them."""
+    datagrams_arrived: int | None
+    datagrams_again: int | None
+    """Datagrams that arrived more than once."""
+
+
+class SentFile(FileRow):
+    """A file as its sender reports it."""
+
+    receiver: str
+    blake3: str
+    """Hash of its content, in hexadecimal."""
+    ended_ns: int | None
+
+
+class ReceivedFile(FileRow):
+    """A file as its receiver reports it."""
+
+    sender: str
+    key: str | None
+    """Name of the sender's key, with `key_dir`."""
+    arrived_ns: int | None
+    verified_ns: int | None
+
+
+class SendSession(TypedDict):
+    """Totals of a sender."""
+
+    complete: bool
+    """Whether the receiver has all files."""
+    interrupted: bool
+    problem: str | None
+    """Why the transfer ended early, if it did."""
+    receiver: str
+    began_ns: int
+    ended_ns: int
+    segments: int
+    retransmits: int
+    sent_bytes: int
+    timeouts: int
+    reconnects: int
+    srtt_ms: float | None
+
+
+class ReceiveSession(TypedDict):
+    """A session that a receiver has ended."""
+
+    sender: str
+    key: str | None
+    failure: str | None
+    rows: list[ReceivedFile]
+    omitted: dict[Verdict, int]
+    """Number of files without a row, by result."""
+
+
+class Progress(TypedDict):
+    """Progress of a sender or receiver."""
+
+    name: str
+    """The file being transferred."""
+    hashing: bool
+    files_done: int
+    files: int
+    bytes_done: int
+    bytes: int
+    peers: int
+    cwnd_bytes: int | None
+    srtt_ms: float | None
+    pacing_mbps: float | None
+    segments: int
+    retransmits: int
+    reconnects: int
+
+
+class FailedError(WeirError):
+    """A transfer that failed completely or in part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """Result of `send`."""
+
+    files: list[SentFile]
+    session: SendSession
+
+    @property
+    def missing(self) -> list[SentFile]:
+        """The files that the receiver does not have."""
+        return [file for file in self.files if file["verdict"] not in {"kept", "already"}]
+
+
+def send(
+    files: Sequence[str | PathLike[str]],
+    to: str,
+    *,
+    stack: str | None = None,
+    rate: str | None = None,
+    pacing: bool = True,
+    window: int | None = None,
+    initial_window: int = 10,
+    mss: str | None = None,
+    max_retransmits: int = 100,
+    max_wait: str = "30s",
+    key_file: str | PathLike[str] | None = None,
+    on_progress: Callable[[Progress], object] | None = None,
+) -> Sent:
+    """Sends files to a receiver and returns the result of each.
+
+    A transfer that a peer or the network ends early returns too: `session["problem"]` says why, and
+    the same call continues it.
+
+    Args:
+        files: Paths of the files.
+        to: The receiver, `HOST:PORT`.
+        stack: `recovery/controller`, or `udp` for plain datagrams; `FILE.py:CLASS` is a controller
+            of your own.
+        rate: Upper limit of the send rate, as in `50mbit`.
+        pacing: Spread a window over the RTT. Controllers that set a rate always pace.
+        window: Fixed window in segments, for `go-back-n`, `selective-repeat` and `none`.
+        initial_window: Initial window in segments.
+        mss: File bytes per segment, as in `1000b`.
+        max_retransmits: Give up after this many consecutive timeouts.
+        max_wait: Give up after this long without progress, as in `30s`.
+        key_file: Encrypt with the key in this file, made by `weir key`.
+        on_progress: Called several times a second. An exception that it raises ends the transfer.
+
+    Raises:
+        InputError: an argument is not valid; the message names it.
+        FailedError: a file cannot be read, or no receiver answers.
+    """
+    default_mss = DEFAULT_MSS if key_file is None else DEFAULT_SEALED_MSS
+    stack = _stack(stack, window)
+    mss_bytes = round(quantity("size", "mss", mss or default_mss))
+    max_rate_bps = None if rate is None else round(quantity("rate", "rate", rate))
+    max_wait_s = quantity("time", "max_wait", max_wait)
+    report = on_progress or (lambda _progress: None)
+    with _native_errors():
+        rows, session = _native.send_files(
+            files,
+            to,
+            stack=stack,
+            mss=mss_bytes,
+            initial_window=initial_window,
+            max_rate_bps=max_rate_bps,
+            pacing=pacing,
+            max_retransmits=max_retransmits,
+            max_wait_s=max_wait_s,
+            on_event=lambda _kind, progress: report(progress),
+            key_file=key_file,
+        )
+    return Sent(rows, session)
+
+
+def receive(
+    folder: str | PathLike[str] = ".",
+    bind: str = DEFAULT_PORT,
+    *,
+    once: bool = False,
+    max_size: str | None = None,
+    max_files: int = 10_000,
+    quota: str | None = None,
+    partial_expiry: str = "168h",
+    memory: str = "64mb",
+    key_file: str | PathLike[str] | None = None,
+    key_dir: str | PathLike[str] | None = None,
+    on_event: Callable[[str, Mapping[str, Any]], object],
+) -> None:
+    """Receives files until Ctrl-C, an exception of `on_event`, or with `once` the end of a session.
+
+    Args:
+        folder: Where files go. It is made if it does not exist.
+        bind: Where to listen, `ADDR:PORT`; port 0 takes any.
+        once: End after the first session.
+        max_size: Refuse larger files; by default those larger than the free disk space.
+        max_files: Refuse more files of one sender.
+        quota: Most that all files in the folder may take, partial ones included.
+        partial_expiry: Remove a partial file that no sender has resumed for this long.
+        memory: Most memory for what all senders together send early or without request.
+        key_file: Accept only senders that have this key.
+        key_dir: Accept senders that have one of the keys `NAME.key` in this folder.
+        on_event: Called in this thread with `listening` (its `address`), `progress` (`Progress`,
+            several times a second), `warning` (its `text`) and `ended` (`ReceiveSession`).
+
+    Raises:
+        InputError: an argument is not valid; the message names it.
+        FailedError: the folder or the port cannot be used.
+    """
+    memory_bytes = round(quantity("size", "memory", memory))
+    if memory_bytes < _LEAST_MEMORY:
+        raise InputError(f"memory='{memory}': at least 2mib are needed, for one sender")
+    if key_file is not None and key_dir is not None:
+        raise InputError(f"key_file='{key_file}', key_dir='{key_dir}': only one of them")
+    with _native_errors():
+        _native.receive_files(
+            folder,
+            bind,
+            max_size=None if max_size is None else round(quantity("size", "max_size", max_size)),
+            max_files=max_files,
+            quota=None if quota is None else round(quantity("size", "quota", quota)),
+            partial_expiry_s=quantity("time", "partial_expiry", partial_expiry),
+            memory=memory_bytes,
+            once=once,
+            key_file=key_file,
+            key_dir=key_dir,
+            on_event=on_event,
+        )
+
+
+class Receiver:
+    """A receiver in a thread of its own. It is a context manager, whose end stops it.
+
+    The arguments are those of `receive`. `files` has the result of each file once its session has
+    ended. The end of the context waits for no session.
+    """
+
+    def __init__(
+        self, folder: str | PathLike[str] = ".", bind: str = DEFAULT_PORT, **options: Any
+    ) -> None:
+        """Describes it. `options` are the keywords of `receive` without `on_event`."""
+        self._arguments = (Path(folder), bind, options)
+        self._thread = threading.Thread(target=self._run, name="weir-receiver", daemon=True)
+        self._listening, self._stop = threading.Event(), threading.Event()
+        self._error: BaseException | None = None
+        self.address = ""
+        """Where it listens, once it has been started."""
+        self.files: list[ReceivedFile] = []
+        """Files of the sessions that have ended."""
+        self.warnings: list[str] = []
+        """What its operator should look at."""
+
+    def __enter__(self) -> Self:
+        """Starts it.
+
+        Raises:
+            InputError, FailedError: as `receive` does.
+        """
+        self._thread.start()
+        self._listening.wait()
+        if not self.address and self._error is not None:
+            raise self._error
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        folder, bind, options = self._arguments
+        try:
+            receive(folder, bind, on_event=self._on_event, **options)
+        except _StopReceivingError:
+            pass
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._listening.set()
+
+    def _on_event(self, kind: str, facts: Mapping[str, Any]) -> None:
+        if kind == "listening":
+            self.address = facts["address"]
+            self._listening.set()
+        elif kind == "warning":
+            self.warnings.append(facts["text"])
+        elif kind == "ended":
+            self.files += facts["rows"]
+        if self._stop.is_set():
+            raise _StopReceivingError
+
+
+class _StopReceivingError(Exception):
+    """Ends a receiver."""
+
+
+def quantity(kind: Literal["time", "rate", "size"], name: str, text: str) -> float:
+    """Returns the value of an argument in seconds, bits per second or bytes.
+
+    Raises:
+        InputError: it is no such quantity; the message names the argument.
+    """
+    try:
+        return _native.parse_quantity(kind, text)
+    except ValueError as error:
+        raise InputError(f"{name}: {error}") from error
+
+
+@contextmanager
+def _native_errors() -> Iterator[None]:
+    """Turns errors of the native module into input errors and transfer errors."""
+    try:
+        yield
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    except _native.TransferError as error:
+        raise FailedError(str(error)) from error
+
+
+def _stack(stack: str | None, window: int | None) -> str:
+    """Returns the stack with its fixed window, if given."""
+    if window is None:
+        return stack or DEFAULT_STACK
+    if stack == "udp":
+        raise InputError(f"window='{window}': udp has none; rate limits it")
+    recovery, _, controller = (stack or "rack/none").rpartition("/")
+    if recovery in {"go-back-n", "selective-repeat"}:
+        return f"{recovery}({window})/{controller}"
+    if controller == "none":
+        return f"{recovery or 'rack'}/none({window})"
+    raise InputError(
+        f"window='{window}': '{stack}' computes its window; a fixed one is allowed with the "
+        "controller none or the recoveries go-back-n and selective-repeat"
+    )
+
+
+_LEAST_MEMORY = 2 << 20
+"""A session holds up to 1 MiB of early data, and its buffers may be twice as large."""
