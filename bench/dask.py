@@ -27,12 +27,12 @@ from distributed import Client
 
 from bench import command
 from bench.workers import Process, cluster, kill, wait_until
-from weir.api import scenario_plan
 from weir.base.errors import RunError
 from weir.base.grid import Grid
 from weir.cli import output
 from weir.running import runner
 from weir.running.cluster import connected, identity
+from weir.scenario.plans import scenario_plan
 from weir.scenario.source import read
 from weir.scenario.sweep import Plan
 

@@ -14,8 +14,9 @@ from typing import Annotated, Any
 import typer
 
 from bench import browser, command
-from weir import report
-from weir.api import compare
+from weir import load
+from weir.api import reports
+from weir.api.verbs import compare
 from weir.base.grid import Grid
 from weir.cli import output
 
@@ -45,7 +46,7 @@ def bench(
 
 def _measure(results: Path) -> dict[str, float]:
     begun = time.process_time()
-    path = report.write(results)
+    path = reports.write(load(results))
     written = time.process_time() - begun
     with browser.tab() as page:
         session: Any = page.context.new_cdp_session(page)

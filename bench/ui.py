@@ -18,7 +18,7 @@ import polars as pl
 import typer
 
 from bench import browser, command
-from weir.api import run
+from weir.api.verbs import run
 from weir.base.grid import Grid
 from weir.cli import output
 from weir.laboratory import page

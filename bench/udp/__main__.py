@@ -13,8 +13,8 @@ from bench.udp import measure, peers, show
 from bench.udp.cases import Case, cases
 from weir.cli import output
 from weir.processes import netns
-from weir.transfer import Site
 from weir.transfer.ends import Programs
+from weir.transfer.site import Site
 
 
 def bench(

@@ -6,9 +6,8 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from weir.transfer import LOCAL, Network, Transfer
 from weir.transfer.files import DEFAULT_STACK
-from weir.transfer.model import LONGEST_MSS, SEAL_BYTES
+from weir.transfer.model import LOCAL, LONGEST_MSS, SEAL_BYTES, Network, Transfer
 
 Quantity = Literal["time", "CPU time", "round trips", "sent again"]
 

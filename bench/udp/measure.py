@@ -8,8 +8,9 @@ from statistics import median
 from typing import Any
 
 from bench.udp.cases import BEST, Case, Goal
-from weir.transfer import Outcome, Site
 from weir.transfer.ends import Programs
+from weir.transfer.model import Outcome
+from weir.transfer.site import Site
 
 Row = dict[str, Any]
 

@@ -13,7 +13,7 @@ try:
     from weir import ScenarioError
     from weir.laboratory import replay
     from weir.report.animation import Wish, span_of
-    from weir.api import Comparison, scenario_plan
+    from weir.scenario.plans import Comparison, scenario_plan
     from weir.cli import app, plans
     from weir.base.errors import WeirError
     from weir.scenario.source import HOSTS, SIM, Source, parse_assignments, parse_sweep, read

@@ -16,10 +16,9 @@ from weir._native import ControllerError, ScenarioError, version
 from weir.base.errors import InputError, RunError, RunInterruptedError, StoreError, WeirError
 
 if TYPE_CHECKING:
-    from weir.api import compare, run
+    from weir.api.results import Results, load
+    from weir.api.verbs import compare, run, study
     from weir.controllers.congestion import CongestionControl
-    from weir.results.results import Results, load
-    from weir.studies import study
 
 __all__ = [
     "CongestionControl",
@@ -44,11 +43,11 @@ if not TYPE_CHECKING:  # a checker that saw this would let any name pass
     # These bring the libraries of data frames and statistics along, and a file transfer needs none.
     _HOMES = {
         "CongestionControl": "weir.controllers.congestion",
-        "Results": "weir.results.results",
-        "compare": "weir.api",
-        "load": "weir.results.results",
-        "run": "weir.api",
-        "study": "weir.studies",
+        "Results": "weir.api.results",
+        "compare": "weir.api.verbs",
+        "load": "weir.api.results",
+        "run": "weir.api.verbs",
+        "study": "weir.api.verbs",
     }
 
     def __getattr__(name: str) -> object:

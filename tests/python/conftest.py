@@ -41,7 +41,7 @@ def _figures_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
 def invoke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Invoke:
     """Runs `weir ARGS` in this process, in an empty working directory, without drawing reports."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("weir.cli.plans.draw", lambda directory, *_: directory / "report.html")
+    monkeypatch.setattr("weir.cli.plans.draw", lambda results, *_: results.path / "report.html")
     return lambda *args: CliRunner().invoke(app, [str(arg) for arg in args])
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 
 import weir
-from weir import studies
 from weir.base.disk import sha256
+from weir.studies import catalogue
 from weir.studies.described import DescribedStudy
 
 COMPARED = ("reno", "cubic", "bbr")
@@ -18,7 +18,7 @@ COMPARED = ("reno", "cubic", "bbr")
 
 def described(name: str) -> DescribedStudy:
     """The study of this name, which a description makes."""
-    found = studies.find(name)
+    found = catalogue.find(name)
     assert isinstance(found, DescribedStudy)
     return found
 

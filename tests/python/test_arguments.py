@@ -11,10 +11,12 @@ from conftest import Invoke
 from typer.main import get_command
 
 import weir
-from weir.api import CompareOptions, Comparison, Execution
+from weir.api.verbs import CompareOptions
 from weir.base import options
 from weir.cli.app import app
 from weir.cli.help import Group
+from weir.running.execution import Execution
+from weir.scenario.plans import Comparison
 
 SMALL: dict[str, Any] = {"duration": "1s", "repeat": 2, "show_progress": False}
 

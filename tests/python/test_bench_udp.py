@@ -14,8 +14,9 @@ import pytest
 from bench.udp import measure, show
 from bench.udp import peers as others
 from bench.udp.cases import BEST, QUIC, SRT, Case, Goal, cases
-from weir.transfer import LOCAL, Network, Outcome, Site, Transfer
 from weir.transfer.ends import Programs
+from weir.transfer.model import LOCAL, Network, Outcome, Transfer
+from weir.transfer.site import Site
 
 ALL = (*QUIC, SRT)
 ROOT = Path(__file__).parents[2]

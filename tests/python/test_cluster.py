@@ -17,11 +17,11 @@ from distributed import Client
 
 import weir
 from bench.workers import Process, Workers, cluster, kill, wait_until
-from weir.api import scenario_plan
 from weir.base.errors import ClusterError, InputError
 from weir.results.results import TABLES
 from weir.running import cluster as clusters
 from weir.running import runner
+from weir.scenario.plans import scenario_plan
 from weir.scenario.source import Effective, Source, read
 from weir.scenario.sweep import Plan
 

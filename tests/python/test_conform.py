@@ -20,7 +20,8 @@ from conftest import Invoke
 from test_schemas import check as fits_schema
 from typer.testing import Result
 
-from weir import _native
+from weir import _native, load
+from weir.api.reports import write
 from weir.base.errors import InputError
 from weir.conform import baseline, judge, measures, outcome, words
 from weir.conform.cases import scripts, stacks, suites
@@ -34,7 +35,6 @@ from weir.conform.measures.dctcp import alpha
 from weir.conform.measures.observed import MSS, Observed
 from weir.conform.measures.phases import followed_by, never_left, since_newest_minimum
 from weir.dynamics.curves import Curve
-from weir.report import write
 
 BROKEN = Path(__file__).with_name("fixed_window.py")
 
@@ -360,7 +360,7 @@ def test_a_broken_controller_fails(invoke: Invoke) -> None:
     failures = _xml("o.xml").findall("testsuite/testcase/failure")
     assert len(failures) == len(bad)
     assert "required at most 0.1 share" in str(failures[0].get("message"))
-    report = write(Path("results/conform/latest")).read_text(encoding="utf-8")
+    report = write(load(Path("results/conform/latest"))).read_text(encoding="utf-8")
     assert "Rows that are not as expected" in report
     assert "FixedWindow" in report
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from weir.conform.cases import suites
-from weir.guest import packetdrill
+from weir.guest import script_files
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "conform.md"
@@ -27,7 +27,7 @@ _FILE = re.compile(r"crates/[\w/]+\.rs")
 def _implemented() -> set[str]:
     """The ids in suites, and in the heads of packet scripts. `N2-1bdp` and `C2-reno` are N2, C2."""
     ids = {case.id.partition("-")[0] for suite in suites.suites().values() for case in suite.cases}
-    scripts = packetdrill.read([ROOT / "tests" / "packetdrill"])
+    scripts = script_files.read([ROOT / "tests" / "packetdrill"])
     return ids | {case for script in scripts for case in script.script.cases}
 
 

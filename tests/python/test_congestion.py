@@ -20,9 +20,10 @@ from polars.testing import assert_frame_equal
 
 import weir
 from bench import controllers
-from weir.api import Comparison, run_plan
 from weir.controllers import congestion, trust
+from weir.running.execution import run_plan
 from weir.running.runner import execute
+from weir.scenario.plans import Comparison
 from weir.scenario.source import Source
 
 RENO = controllers.RENO.read_text(encoding="utf-8")

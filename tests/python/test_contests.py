@@ -10,10 +10,12 @@ from pathlib import Path
 import pytest
 from made import described
 
-from weir import report, studies
+from weir.api import reports
+from weir.api.verbs import study
 from weir.statistics.intervals import Estimate
-from weir.studies import StudyResult, claims
+from weir.studies import claims
 from weir.studies.cells import Cells, cell
+from weir.studies.protocol import StudyResult
 from weir.studies.random_loss import measures as laws
 from weir.studies.steps import measures as steps
 
@@ -30,7 +32,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     @cache
     def run(name: str) -> StudyResult:
         out = tmp_path_factory.mktemp(name)
-        return studies.study(name, repeat=2, out=out, show_progress=False)
+        return study(name, repeat=2, out=out, show_progress=False)
 
     return run
 
@@ -57,7 +59,7 @@ def test_findings_are_sentences(done: StudyResult) -> None:
 
 
 def test_the_report_can_be_drawn_again_from_disk(done: StudyResult) -> None:
-    path = report.write(done.results.path)
+    path = reports.write(done.results)
     text = Path(path).read_text(encoding="utf-8")
     assert "What was expected" in text
     assert text.count("vega-embed") or text.count("<svg"), "no figure at all"

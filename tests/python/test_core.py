@@ -12,9 +12,9 @@ from conftest import REAL_TIME
 
 import weir
 from weir import _native
-from weir.api import Comparison, scenario_plan
 from weir.results.results import TABLES
 from weir.running import runner
+from weir.scenario.plans import Comparison, scenario_plan
 from weir.scenario.source import Source
 
 SCENARIO = """

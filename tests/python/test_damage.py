@@ -18,13 +18,13 @@ from conftest import Invoke
 from made import sealed
 
 import weir
-from weir.api import Comparison
 from weir.base.errors import InputError
 from weir.export import FORMATS
 from weir.results import parquet
 from weir.results.results import TABLES
 from weir.results.store import RunDirectory
 from weir.running import runner
+from weir.scenario.plans import Comparison
 from weir.scenario.sweep import Plan
 
 

@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 from jinja2 import UndefinedError
 
-from weir import ScenarioError, studies
+from weir import ScenarioError
 from weir.base.errors import InputError
 from weir.statistics.intervals import Estimate
-from weir.studies import claims, texts
+from weir.studies import catalogue, claims, texts
 from weir.studies.cells import cell
 from weir.studies.described import DescribedStudy
+from weir.studies.protocol import SIZES, Settings
 
-DESCRIBED = [study for study in studies.studies().values() if isinstance(study, DescribedStudy)]
+DESCRIBED = [study for study in catalogue.studies().values() if isinstance(study, DescribedStudy)]
 
 LOOP = {"for", "let", "when"}
 KEYS = {
@@ -71,10 +72,10 @@ def test_a_description_has_only_keys_that_are_read(study: DescribedStudy) -> Non
 
 
 @pytest.mark.parametrize("study", DESCRIBED, ids=lambda study: study.name)
-@pytest.mark.parametrize("size", studies.SIZES)
+@pytest.mark.parametrize("size", SIZES)
 def test_every_case_is_a_valid_scenario(study: DescribedStudy, size: str) -> None:
     try:
-        plan = study.plan(studies.Settings(size, repeat=1, seed=7, world=study.worlds[0]))
+        plan = study.plan(Settings(size, repeat=1, seed=7, world=study.worlds[0]))
     except (InputError, ScenarioError) as error:
         # Stacks of other projects are optional, in a build and on a machine.
         if not re.search("`make foreign` adds it|is not built; `weir contender build", str(error)):
@@ -103,7 +104,7 @@ def test_every_case_is_a_valid_scenario(study: DescribedStudy, size: str) -> Non
     ],
 )
 def test_tables_have_titles_in_the_words_of_readers(study: str, table: str, title: str) -> None:
-    assert studies.title(study, table) == title
+    assert catalogue.title(study, table) == title
 
 
 @pytest.mark.parametrize("study", DESCRIBED, ids=lambda study: study.name)
@@ -119,7 +120,7 @@ def test_a_pattern_of_titles_is_reached(study: DescribedStudy) -> None:
 
 
 def test_a_claim_without_a_number_is_left_out() -> None:
-    study = studies.find("random-loss")
+    study = catalogue.find("random-loss")
     assert isinstance(study, DescribedStudy)
     known = cell("goodput", "cubic", "1%", "Mbit/s", Estimate(1.0, 0.9, 1.1, 3))
     found = study.claims([known])

@@ -14,8 +14,8 @@ from made import change, fail
 from scipy.stats import binom
 
 import weir
+from weir import Results
 from weir.comparison.difference import Diff
-from weir.results.results import Results
 from weir.statistics.intervals import LEVEL, independent_difference
 
 Made = Callable[..., Results]

@@ -22,9 +22,10 @@ from conftest import Invoke
 from typer.testing import CliRunner
 
 import weir
-from weir import _native, studies
+from weir import _native
 from weir.cli import app
 from weir.processes import netns
+from weir.studies import catalogue
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted(
@@ -242,7 +243,7 @@ def test_the_readme_is_short() -> None:
 
 def test_every_study_has_a_page_with_its_picture_and_a_line() -> None:
     index = (ROOT / "docs/studies/README.md").read_text(encoding="utf-8")
-    for name in studies.studies():
+    for name in catalogue.studies():
         page = (ROOT / f"docs/studies/{name}.md").read_text(encoding="utf-8")
         drawn = re.search(
             rf"^<!-- picture: (\S+) is figures/\S+ -->\n!\[[^]]+\]\(\1\)\n\n"

@@ -18,7 +18,7 @@ from browser import Series, opened
 from made import compared
 
 import weir
-from weir import report
+from weir.api import reports
 from weir.graphics import explore
 from weir.graphics.explore import Explorer, ExplorerPanel, Line
 from weir.plots import figures
@@ -27,14 +27,14 @@ from weir.plots import figures
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     results = compared(tmp_path_factory.mktemp("plain"), "reno", "cubic", duration="20s", loss="1%")
-    return report.write(results.path)
+    return reports.write(results)
 
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sweep = {"topology.queue": ("0.5bdp", "1bdp", "2bdp", "4bdp")}
     results = compared(tmp_path_factory.mktemp("swept"), "reno", "cubic", sweep=sweep)
-    return report.write(results.path)
+    return reports.write(results)
 
 
 def series(path: Path) -> dict[str, Any]:
@@ -116,7 +116,7 @@ def test_a_page_does_not_draw_pictures(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr("vl_convert.vegalite_to_svg", refuse)
     results = compared(tmp_path, "reno")
-    report.write(results.path)
+    reports.write(results)
     (found,) = [figure for figure in figures(results) if figure.name == "cwnd"]
     with pytest.raises(AssertionError, match="converter"):
         found.svg()

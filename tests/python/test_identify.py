@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from weir import studies
-from weir.api import RunOptions
-from weir.studies import Settings, identify
+from weir.running.execution import RunOptions
+from weir.studies import catalogue, identify
 from weir.studies.cells import Cells
 from weir.studies.identify.paths import PATHS
+from weir.studies.protocol import Settings
 
 
 def test_the_study_names_what_it_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -52,4 +52,4 @@ def test_every_control_runs_on_every_path() -> None:
     for size, paths in (("small", 2), ("full", 8)):
         plan = identify.STUDY.plan(Settings(size=size))
         assert len(plan.runs) == paths * (17 + 3)
-    assert "identify" in studies.studies()
+    assert "identify" in catalogue.studies()

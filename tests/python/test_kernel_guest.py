@@ -26,6 +26,7 @@ from conftest import Invoke, until
 from weir import _native
 from weir.base.errors import InputError
 from weir.guest import init, machine, pinning, world
+from weir.guest.job import JOB, LOG, STATUS, TABLES
 from weir.guest.machine import Machine
 from weir.kernel import build as building
 from weir.kernel import cache, recipe
@@ -321,9 +322,9 @@ def test_a_guest_receives_its_job_and_returns_tables(home: Path, tmp_path: Path)
     pl.DataFrame({"flow": [0]}).write_ipc(tmp_path / "flows.arrow")
     installed(
         home,
-        f'grep -q "\\"seed\\": 7" "{init.JOB}" || exit 1\n'
-        f"mkdir {init.TABLES}; cp {tmp_path}/flows.arrow {init.TABLES}\n"
-        f'echo \'{{"error": null}}\' > "{init.STATUS}"',
+        f'grep -q "\\"seed\\": 7" "{JOB}" || exit 1\n'
+        f"mkdir {TABLES}; cp {tmp_path}/flows.arrow {TABLES}\n"
+        f'echo \'{{"error": null}}\' > "{STATUS}"',
     )
     tables = world.run(SCENARIO, 7)
     assert tables["flows"]["flow"].to_list() == [0]
@@ -336,12 +337,11 @@ FAILURES = {
     ),
     "silent": ("exit 0", "the guest ended before its time; it said nothing"),
     "crashed": (
-        f'echo "thread panicked at x.rs" > "{init.LOG}"',
+        f'echo "thread panicked at x.rs" > "{LOG}"',
         "its last words: thread panicked at",
     ),
     "traceback": (
-        f'printf %s \'{{"error": "Traceback\\nOSError: no TUN", "scenario": false}}\' '
-        f'> "{init.STATUS}"',
+        f'printf %s \'{{"error": "Traceback\\nOSError: no TUN", "scenario": false}}\' > "{STATUS}"',
         "the run in the guest failed: Traceback / OSError: no TUN",
     ),
 }
@@ -362,7 +362,7 @@ def test_a_guest_that_failed_is_quoted(home: Path, script: str, message: str) ->
 
 def test_a_scenario_that_the_guest_refuses_is_bad_input(home: Path) -> None:
     answer = '{"error": "flow.0.stack: no", "scenario": true}'
-    installed(home, f"echo '{answer}' > \"{init.STATUS}\"")
+    installed(home, f"echo '{answer}' > \"{STATUS}\"")
     with pytest.raises(_native.ScenarioError, match=r"flow\.0\.stack: no"):
         world.run(SCENARIO, 1)
 

@@ -10,12 +10,12 @@ import pytest
 from conftest import Invoke
 
 import weir
-from weir.api import Comparison
 from weir.guest import world
 from weir.kernel import build as building
 from weir.kernel import cache
 from weir.kernel.cache import Kernel
 from weir.running.runner import default_jobs, execute
+from weir.scenario.plans import Comparison
 from weir.scenario.source import SIM, VIRTUAL, Effective, Source
 
 REQUESTED = os.environ.get("WEIR_TEST_UML") == "1"

@@ -17,7 +17,7 @@ import requires
 from conftest import Invoke
 
 import weir
-from weir import report
+from weir.api import reports
 from weir.results.results import TABLES
 
 NETWORK = """
@@ -238,7 +238,7 @@ def test_more_than_this_machine_can_carry_has_a_bad_verdict(tmp_path: Path, invo
     results = weir.load(tmp_path / "compare" / "latest")
     assert results.caution == "bad verdict: strained in 1 of 1 runs"
     assert results.where == "in world kernel"
-    page = report.write(results.path).read_text()
+    page = reports.write(results).read_text()
     assert page.count(f"[{results.caution}]") >= 3, "tables and figures"
     assert "compare in world kernel" in page
 

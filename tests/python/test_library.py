@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from weir.api import scenario_plan
 from weir.running.runner import execute
+from weir.scenario.plans import scenario_plan
 from weir.scenario.source import library, read
 
 NAMES = library()

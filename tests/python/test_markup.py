@@ -19,10 +19,10 @@ from polars import lit
 from rich.console import Console
 
 import weir
+from weir.api.reports import write
 from weir.base.grid import Grid
 from weir.base.plain import plain
 from weir.cli import output, transfer
-from weir.report import write
 from weir.report.compose import compose
 from weir.running.progress import bar
 
@@ -153,7 +153,7 @@ class _Elements(HTMLParser):
 
 
 def test_a_report_holds_texts_as_they_are(hostile: weir.Results) -> None:
-    page = write(hostile.path).read_text(encoding="utf-8")
+    page = write(hostile).read_text(encoding="utf-8")
     found = _Elements()
     found.feed(page)
     assert found.active == []

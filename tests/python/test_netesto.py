@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from weir.studies import Settings, StudyResult, claims, studies
+from weir.studies import claims
+from weir.studies.catalogue import studies
 from weir.studies.cells import Cells
 from weir.studies.netesto import STUDY, measures
 from weir.studies.netesto.experiment import (
@@ -20,6 +21,7 @@ from weir.studies.netesto.experiment import (
     stream_tests,
     study_plan,
 )
+from weir.studies.protocol import Settings, StudyResult
 
 pytestmark = pytest.mark.timeout(300)
 """The study runs in a fixture, whose time counts for the first test that asks for it."""

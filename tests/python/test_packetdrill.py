@@ -9,7 +9,7 @@ import pytest
 from conftest import Invoke
 
 from weir.base.errors import InputError
-from weir.guest import packetdrill
+from weir.guest import script_files
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "tests" / "packetdrill"
@@ -93,4 +93,4 @@ def test_what_is_no_script_is_refused(
 
 def test_a_folder_without_scripts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no scripts"):
-        packetdrill.read([tmp_path])
+        script_files.read([tmp_path])

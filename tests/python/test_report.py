@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from made import change, compared, drop_rows, fail
 
 import weir
-from weir import report
+from weir import load, report
+from weir.api import reports
 from weir.comparison import contrasts
 from weir.comparison.tables import estimate_text
 from weir.report.model import ranges
+from weir.studies.report import write_study
 
 LOADS = {"src", "href", "action", "data", "poster", "srcset"}
 VOID = {"meta", "link", "img", "br"}
@@ -62,7 +64,7 @@ class Page(HTMLParser):
 
 
 def written(results: weir.Results) -> Page:
-    return Page(report.write(results.path).read_text(encoding="utf-8"))
+    return Page(reports.write(results).read_text(encoding="utf-8"))
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +108,7 @@ def test_the_summary_names_the_best_and_what_is_shown(plain: tuple[weir.Results,
 
 
 def test_the_page_has_the_data_of_every_figure(tmp_path: Path) -> None:
-    path = report.write(compared(tmp_path, "reno").path)
+    path = reports.write(compared(tmp_path, "reno"))
     text = path.read_text(encoding="utf-8")
     plots = re.findall(r'data-(?:spec|series)="([a-z-]+)"', text)
     data = dict(re.findall(r'<script type="application/json" id="([a-z-]+)">(.*?)</script>', text))
@@ -120,7 +122,7 @@ def test_the_page_has_the_data_of_every_figure(tmp_path: Path) -> None:
 
 
 def test_figures_as_files(tmp_path: Path) -> None:
-    directory = report.write(compared(tmp_path, "reno").path, ["svg", "pdf"]).parent
+    directory = reports.write(compared(tmp_path, "reno"), ["svg", "pdf"]).parent
     names = {path.name for path in (directory / "figures").iterdir()}
     assert {"cwnd.svg", "cwnd.pdf", "limits.svg"} <= names
 
@@ -173,7 +175,7 @@ def test_a_study_shows_what_was_published_beside_ours(tmp_path: Path) -> None:
     cells = [cell, {**cell, "row": "W=10", "published": None, "note": ""}]
     kept = {"study": "lab-udp", "rows": cells, "findings": ["Windows matter."]}
     (directory / "study.json").write_text(json.dumps(kept))
-    page = Page(report.write(directory).read_text(encoding="utf-8"))
+    page = Page(reports.write(load(directory)).read_text(encoding="utf-8"))
     texts = ("Study lab-udp", "Windows matter.", "3.431", "2.54 ± 0.05", "97.1 −4.4 +1.8")
     for text in (*texts, "the source rounds"):
         assert text in page.text
@@ -184,7 +186,7 @@ def test_own_sections_become_a_report_with_provenance(tmp_path: Path) -> None:
     directory = compared(tmp_path, "reno").path
     table = report.ReportTable("T", ["a", "b"], [["x & y", report.Cell("1", note="why")]])
     section = report.ReportSection("Mine", paragraphs=["<b>"], tables=[table])
-    path = report.write_study(directory, "Title", "Question?", [section])
+    path = write_study(load(directory), "Title", "Question?", [section])
     page = Page(path.read_text(encoding="utf-8"))
     assert "x & y" in page.text
     assert "<b>" in page.text

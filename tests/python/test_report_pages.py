@@ -11,10 +11,14 @@ from typing import Any
 import pytest
 from browser import Series, opened
 
-from weir import report, studies
+from weir import load
+from weir.api import reports
+from weir.api.verbs import study
 from weir.graphics import theme
-from weir.studies import Settings
+from weir.studies import catalogue
 from weir.studies.described import DescribedStudy
+from weir.studies.protocol import Settings
+from weir.studies.report import write_study
 from weir.validation import validate
 
 TRUTH = Path(__file__).parents[1] / "truth"
@@ -28,26 +32,24 @@ def validation(tmp_path_factory: pytest.TempPathFactory) -> Path:
     cases = ("10m-q34-reno", "10m-q34-vegas")
     out = tmp_path_factory.mktemp("validation")
     ran = validate(TRUTH, cases=cases, out=out, show_progress=False)
-    return report.write(ran.results.path)
+    return reports.write(ran.results)
 
 
 @pytest.fixture(scope="module")
 def muzha(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    study = studies.find("muzha")
+    study = catalogue.find("muzha")
     assert isinstance(study, DescribedStudy)
     study.data["sizes"]["small"] = {"lengths": [4], "seconds": 7, "repeat": 2}
     out = tmp_path_factory.mktemp("muzha")
     done = study.run(Settings(how={"out": out, "show_progress": False}))
     sections = study.sections(done.results, done.rows)
-    return report.write_study(done.results.path, "muzha", "", sections)
+    return write_study(done.results, "muzha", "", sections)
 
 
 @pytest.fixture(scope="module")
 def coexist(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("coexist")
-    return report.write(
-        studies.study("coexist", repeat=2, out=out, show_progress=False).results.path
-    )
+    return reports.write(study("coexist", repeat=2, out=out, show_progress=False).results)
 
 
 def _names(page: Any) -> list[str]:
@@ -121,7 +123,7 @@ def test_many_further_findings_are_folded(
     folded = re.compile(r"<summary>Show all (\d+)</summary>")
     assert not folded.findall(coexist.read_text(encoding="utf-8"))
     monkeypatch.setattr("weir.studies.report._MOST_SHOWN", 3)
-    (count,) = folded.findall(report.write(folder).read_text(encoding="utf-8"))
+    (count,) = folded.findall(reports.write(load(folder)).read_text(encoding="utf-8"))
     assert int(count) > 3
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import weir
-from weir.api import Comparison, scenario_plan
 from weir.base.errors import InputError
+from weir.scenario.plans import Comparison, scenario_plan
 from weir.scenario.source import Source, parse_assignments, parse_sweep, read
 from weir.scenario.sweep import plan, points
 

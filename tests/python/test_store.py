@@ -14,11 +14,11 @@ import pytest
 from conftest import PATIENCE_S, started, until
 
 import weir
-from weir.api import Comparison
 from weir.base.errors import InputError
 from weir.results.results import TABLES
 from weir.results.store import RunDirectory
 from weir.running import runner
+from weir.scenario.plans import Comparison
 from weir.scenario.source import Effective
 from weir.scenario.sweep import Plan
 

@@ -10,12 +10,15 @@ from pathlib import Path
 import pytest
 from conftest import Invoke
 
-from weir import report, studies
-from weir.api import Comparison, run_plan
+from weir import load
+from weir.api import reports
 from weir.report import ReportSection
 from weir.results.results import Results
-from weir.studies import Cell, Settings, StudyResult
+from weir.running.execution import run_plan
+from weir.scenario.plans import Comparison
+from weir.studies import catalogue
 from weir.studies import report as report_study
+from weir.studies.protocol import Cell, Settings, StudyResult
 
 
 class Tiny:
@@ -59,8 +62,8 @@ class Drawn(Tiny):
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(studies, "studies", lambda: {"tiny": Tiny(), "drawn": Drawn()})
-    monkeypatch.setattr(report_study, "studies", studies.studies)
+    monkeypatch.setattr(catalogue, "studies", lambda: {"tiny": Tiny(), "drawn": Drawn()})
+    monkeypatch.setattr(report_study, "studies", catalogue.studies)
 
 
 def test_json_has_the_cells(invoke: Invoke) -> None:
@@ -94,7 +97,7 @@ def test_the_cells_are_printed_and_kept(invoke: Invoke) -> None:
 def test_a_study_draws_its_own_report_and_draws_it_again_from_disk(invoke: Invoke) -> None:
     result = invoke("study", "drawn", "--quiet")
     assert result.exit_code == 0, result.stderr
-    page = report.write("results/compare/latest").read_text(encoding="utf-8")
+    page = reports.write(load("results/compare/latest")).read_text(encoding="utf-8")
     assert "62 cells of compare" in page
     assert page.rindex("It ran.") < page.rindex("In its own words") < page.rindex("Provenance")
     assert "published and ours" not in page
@@ -115,4 +118,4 @@ def test_a_size_must_exist(invoke: Invoke) -> None:
 
 def test_the_real_registry_holds_studies_by_their_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    assert all(name == study.name for name, study in studies.studies().items())
+    assert all(name == study.name for name, study in catalogue.studies().items())

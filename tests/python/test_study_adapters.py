@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from made import described
 
-from weir import studies
 from weir.statistics.intervals import Estimate
 from weir.studies.adapters.measures import why
 from weir.studies.cells import cell
+from weir.studies.protocol import Settings
 
 _TRANSPORTS = {"weir": {"why": ""}, "paced": {"why": "paces"}, "all": {"why": "all of it"}}
 _GOODPUT: dict[str, float | str] = {"column": "goodput_mbps", "within": 0.05}
@@ -40,13 +40,13 @@ def test_a_ratio_outside_its_bound_differs_and_gives_both_values() -> None:
         cell("noq: goodput", "cubic", path, "ratio", own, note="9 against 10 Mbit/s")
         for path, own in (("1 BDP", Estimate(0.96, 0.95, 0.97, 3)), ("1/4 BDP", ratio))
     ]
-    near, far = study.claims(cells, study.scope(studies.Settings()))
+    near, far = study.claims(cells, study.scope(Settings()))
     assert (near["row"], near["note"]) == ("cubic in noq, 1 BDP: goodput within 5%", "agrees")
     assert far["note"].startswith("differs: 9 against 10 Mbit/s")
 
 
 def test_the_study_compares_what_it_should() -> None:
-    full = described("adapters").scope(studies.Settings("full"))
+    full = described("adapters").scope(Settings("full"))
     assert len(full["controllers"]["noq"]) >= 10
     assert len(full["controllers"]["quinn"]) >= 6
     assert set(full["controllers"]["quinn"]) <= set(full["controllers"]["noq"])

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from weir import studies
-from weir.api import RunOptions
 from weir.reading import LIMITS
-from weir.studies import Settings, limits
+from weir.running.execution import RunOptions
+from weir.studies import catalogue, limits
 from weir.studies.cells import Cells
 from weir.studies.limits.cases import CASES
+from weir.studies.protocol import Settings
 
 
 def test_the_study_finds_configured_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,4 +47,4 @@ def test_every_limit_has_a_scenario() -> None:
     assert configured == set(LIMITS) - {"unknown"}
     for size, number in (("small", 4), ("full", 12)):
         assert len(limits.STUDY.plan(Settings(size=size)).runs) == 2 * number
-    assert "limits" in studies.studies()
+    assert "limits" in catalogue.studies()

@@ -11,11 +11,12 @@ import polars as pl
 import pytest
 from made import described
 
-from weir import report, studies
+from weir.api import reports
+from weir.api.verbs import study
 from weir.graphics.scatter import ScatterAxes, scatter
-from weir.studies import StudyResult
 from weir.studies.cells import Cells
 from weir.studies.pantheon.measures import SECONDS, packet_ms, poisson, titled
+from weir.studies.protocol import StudyResult
 from weir.studies.schemes import END_TO_END, KINDS, present
 
 COUNTS = ("1 flow", "3 flows")
@@ -28,7 +29,7 @@ pytestmark = pytest.mark.timeout(600)
 def done(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     """The study at its small size, with one seed."""
     out = tmp_path_factory.mktemp("pantheon")
-    return studies.study("pantheon", repeat=1, out=out, show_progress=False)
+    return study("pantheon", repeat=1, out=out, show_progress=False)
 
 
 PATHS = described("pantheon").constants["paths"]
@@ -112,7 +113,7 @@ def test_a_single_flows_delay_is_also_the_queues(done: StudyResult) -> None:
 
 
 def test_the_report_has_a_panel_per_path(done: StudyResult) -> None:
-    text = Path(report.write(done.results.path)).read_text(encoding="utf-8")
+    text = Path(reports.write(done.results)).read_text(encoding="utf-8")
     assert "What was expected" in text
     for title in TITLES.values():
         assert title in text

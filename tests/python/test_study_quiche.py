@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from made import described
 
-from weir import studies
+import weir
 from weir.base.errors import InputError
 from weir.statistics.intervals import Estimate
 from weir.studies import claims
 from weir.studies.cells import cell
+from weir.studies.protocol import Settings
 from weir.studies.quiche_2370.measures import in_time, late_percent
 
 
@@ -36,7 +37,7 @@ def test_a_claim_holds_if_the_published_share_is_in_the_interval() -> None:
     shares = (Estimate(40.0, 21.9, 61.3, 20), Estimate(5.0, 0.9, 23.6, 20))
     places = (("quiche 0.26.0", "before the fix"), ("quiche 0.26.1", "after it"))
     cells = [cell("share", *place, "%", share) for place, share in zip(places, shares, strict=True)]
-    scope = study.scope(studies.Settings(world="kernel-virtual"))
+    scope = study.scope(Settings(world="kernel-virtual"))
     found = study.claims(cells, scope)
     assert [claims.verdict_of(one) for one in found] == ["agrees", "differs"]
     text = study.findings([*found, *cells], scope)
@@ -46,7 +47,7 @@ def test_a_claim_holds_if_the_published_share_is_in_the_interval() -> None:
 
 def test_it_runs_in_guests_by_default() -> None:
     study = described("quiche-2370")
-    settings = studies.Settings("full", world=study.worlds[0])
+    settings = Settings("full", world=study.worlds[0])
     try:
         plan = study.plan(settings)
     except InputError as error:
@@ -57,4 +58,4 @@ def test_it_runs_in_guests_by_default() -> None:
     assert [len(plan.runs), len(plan.cases)] == [200, 2]
     assert plan.command.endswith("--seed 1 --world kernel --virtual")
     with pytest.raises(InputError, match="--world sim: study quiche-2370 runs with --world kernel"):
-        studies.study("quiche-2370", world="sim")
+        weir.study("quiche-2370", world="sim")

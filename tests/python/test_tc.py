@@ -12,7 +12,7 @@ import requires
 from conftest import Invoke, started
 
 import weir
-from weir.api import Comparison
+from weir.scenario.plans import Comparison
 
 QUICK = ("--duration", "1s", "-n", "1", "--quiet")
 NETEM = "netem delay 30ms 2ms loss 1% rate 5mbit limit 40"

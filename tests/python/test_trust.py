@@ -13,11 +13,12 @@ from conftest import SHORT, Invoke
 from test_congestion import AIMD
 
 import weir
-from weir.api import Comparison, run_plan
 from weir.base.errors import InputError
 from weir.cli import plans
 from weir.controllers import trust
 from weir.running import runner
+from weir.running.execution import run_plan
+from weir.scenario.plans import Comparison
 from weir.scenario.source import Source
 
 RAN = "it-ran"

@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 import requires
 
-from weir import report
-from weir.api import run_plan
+from weir.api import reports
 from weir.base.disk import write_text
 from weir.processes import netns
 from weir.processes.netns import NamespaceError
 from weir.results.results import Results
+from weir.running.execution import run_plan
 from weir.scenario.source import Effective
 from weir.statistics.intervals import Estimate
-from weir.studies import Cell, Settings, StudyResult, studies
+from weir.studies.catalogue import studies
 from weir.studies.claims import verdict_of
+from weir.studies.protocol import Cell, Settings, StudyResult
 from weir.studies.udp_vs_tcp import STUDY
 from weir.studies.udp_vs_tcp.experiment import (
     CONTENDERS,
@@ -33,9 +34,8 @@ from weir.studies.udp_vs_tcp.experiment import (
 )
 from weir.studies.udp_vs_tcp.findings import findings
 from weir.studies.udp_vs_tcp.published import Source, load
-from weir.transfer import LOCAL, Network, Outcome, Transfer
 from weir.transfer.ends import hosts
-from weir.transfer.model import JUMBO
+from weir.transfer.model import JUMBO, LOCAL, Network, Outcome, Transfer
 from weir.transfer.runs import GIVEN_UP, Carrier, tables
 from weir.transfer.site import memory
 
@@ -249,7 +249,7 @@ def test_the_report_draws_what_there_is(source: Source, rows: list[Cell], result
     texts = findings(rows, source, EXTENTS["full"], "a box")
     kept = {"study": "udp-vs-tcp", "rows": rows, "findings": texts}
     write_text(results.path / "study.json", json.dumps(kept))
-    text = report.write(results.path).read_text(encoding="utf-8")
+    text = reports.write(results).read_text(encoding="utf-8")
     for words in ("beyond reasonable time", "(2/2)", "(0/2)", "0.021 / timeout", "Files that"):
         assert words in text
     sections = STUDY.sections(results, rows)

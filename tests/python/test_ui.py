@@ -27,7 +27,6 @@ from loopback import serving
 from typer.testing import Result
 
 import weir
-from weir.api import scenario_plan
 from weir.base.errors import InputError
 from weir.cli.ui import in_browser
 from weir.laboratory import page
@@ -35,6 +34,7 @@ from weir.laboratory.detail import Series, detail
 from weir.laboratory.explorer import Explorer
 from weir.laboratory.job import Job
 from weir.laboratory.server import HEADER, MOST_CONNECTIONS, Server
+from weir.scenario.plans import scenario_plan
 from weir.scenario.source import read
 
 Invoke = Callable[..., Result]

@@ -16,13 +16,13 @@ import pytest
 from loopback import serving
 
 import weir
-from weir.api import scenario_plan
 from weir.base.errors import InputError
 from weir.laboratory import page as files
 from weir.laboratory.explorer import Explorer
 from weir.laboratory.job import Job
 from weir.laboratory.server import Server
 from weir.results.results import Results
+from weir.scenario.plans import scenario_plan
 from weir.scenario.source import read
 
 ROOT = Path(__file__).parents[2]

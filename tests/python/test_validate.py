@@ -14,14 +14,15 @@ import polars as pl
 import pytest
 from conftest import Invoke
 
-from weir.api import run
+from weir import load
+from weir.api.reports import write
+from weir.api.verbs import run
 from weir.base.errors import InputError
 from weir.recordings import judge, truth
 from weir.recordings.guest import host
 from weir.recordings.reduce import reduce
 from weir.recordings.tc import UnhostedError
 from weir.recordings.truth import Flow, Reference, Values
-from weir.report import write
 from weir.validation import Validation, validate
 from weir.validation.summary import findings, table
 
@@ -470,7 +471,7 @@ def test_json_has_every_row_and_every_reason(invoke: Invoke, tmp_path: Path) -> 
 
 
 def _report_shows_both(directory: Path) -> None:
-    page = write(directory).read_text(encoding="utf-8")
+    page = write(load(directory)).read_text(encoding="utf-8")
     assert "the simulator has no controller bpf_own" in page
     # Without a series of its own a case has no picture.
     assert "overlay-10m-q34-vegas" in page

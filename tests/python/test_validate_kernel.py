@@ -15,11 +15,11 @@ import polars as pl
 import pytest
 from conftest import Invoke
 
-from weir import _native
+from weir import _native, load
+from weir.api.reports import write
 from weir.kernel import cache
 from weir.recordings import judge, receiver
 from weir.recordings.truth import Flow, Reference
-from weir.report import write
 from weir.scenario.source import KERNEL, SIM
 from weir.validation import SIZES, Validation, validate_kernel
 from weir.validation import cases as catalogue
@@ -184,7 +184,7 @@ def test_what_is_the_same_is_found_the_same(invoke: Invoke) -> None:
     assert document["score"]["all"] == held
     (request,) = (row for row in judged if row["metric"] == "request_latency_ms_p50")
     assert (request["flow"], request["ours"] > 40) == (1, True)
-    page = write(Path("results/validate/latest")).read_text(encoding="utf-8")
+    page = write(load(Path("results/validate/latest"))).read_text(encoding="utf-8")
     assert "overlay-10m-1bdp-reno" in page
     assert "overlay-10m-1bdp-reno-kernel" not in page
 

@@ -13,6 +13,7 @@ import pytest
 from conftest import Invoke
 
 from weir import radio_validation
+from weir.api.reports import write
 from weir.radio_validation import SIZES, comparison, reference
 from weir.radio_validation.reference import DSSS, FHSS, FHSS_PAYLOAD, Saturation
 from weir.radio_validation.report import compose_radio
@@ -20,7 +21,6 @@ from weir.radio_validation.rows import GOODPUT, SHARE, rows
 from weir.radio_validation.scenes import AIRTIMES, GROUPS, STOP_AND_WAIT, Group, scenes
 from weir.radio_validation.summary import HEADINGS, METRICS, findings, table
 from weir.recordings.judge import Row
-from weir.report import write
 from weir.statistics.intervals import rounded
 from weir.validation import Validation
 from weir.validation.summary import mark
@@ -218,7 +218,7 @@ def test_the_report_has_a_picture_of_each_group(found: Validation) -> None:
         assert all(figure.svg().startswith("<svg") for figure in section.figures)
         assert section.tables[0].rows
     assert "Rows that do not hold" not in sections
-    assert "Validation of radio networks" in write(found.results.path).read_text(encoding="utf-8")
+    assert "Validation of radio networks" in write(found.results).read_text(encoding="utf-8")
 
 
 def test_the_rows_stay_beside_the_results(found: Validation) -> None:

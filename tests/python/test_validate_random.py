@@ -14,11 +14,11 @@ import requires
 from conftest import Invoke
 from test_schemas import check
 
-from weir import _native
+from weir import _native, load
+from weir.api.reports import write
 from weir.recordings import judge
 from weir.recordings.receiver import GROWING
 from weir.recordings.truth import Flow, Reference
-from weir.report import write
 from weir.scenario.source import SIM
 from weir.statistics.intervals import independent_ratio
 from weir.validation import chance, spread
@@ -113,7 +113,7 @@ def test_rows_come_with_their_distribution_by_controller(invoke: Invoke) -> None
     assert whole["goodput_ratio"]["least"] == min(row["ratio"] for row in goodput)
     # The simulator's round trips are shorter, so that not everything is equal.
     assert whole["goodput_ratio"]["least"] < whole["goodput_ratio"]["most"] != 1
-    page = write(Path("results/validate/latest")).read_text(encoding="utf-8")
+    page = write(load(Path("results/validate/latest"))).read_text(encoding="utf-8")
     assert "By controller" in page
     assert "agreement" in page
 

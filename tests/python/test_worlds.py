@@ -11,8 +11,8 @@ import pytest
 from conftest import Invoke, started, until
 
 import weir
-from weir.api import run_plan
 from weir.results.results import TABLES
+from weir.running.execution import run_plan
 from weir.studies.lab_udp import calibrated
 from weir.studies.lab_udp.cells import study_cells
 from weir.studies.lab_udp.experiment import study_plan

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Unpack
 
-from weir.api import RunOptions
 from weir.base.errors import InputError
 from weir.cli import output, plans
 from weir.hosts import listed, running
 from weir.hosts.listed import Hosts
 from weir.results.results import Results
+from weir.running.execution import RunOptions
 from weir.scenario.source import HOSTS, Source
 from weir.scenario.sweep import Plan
 

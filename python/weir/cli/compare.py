@@ -8,12 +8,13 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
-from weir.api import Comparison, Execution
 from weir.cli import complete, options, output, plans, rows, table
 from weir.comparison.contrasts import caution, contrasts
 from weir.comparison.tables import cases_table, contrasts_grid
 from weir.comparison.verdicts import verdicts
 from weir.results.results import Results
+from weir.running.execution import Execution
+from weir.scenario.plans import Comparison
 from weir.scenario.source import SIM, parse_assignments, parse_sweep
 
 _HELP = (

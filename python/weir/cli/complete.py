@@ -37,9 +37,9 @@ def formats(incomplete: str) -> list[str]:
 
 def study_names(incomplete: str) -> list[str]:
     """Every study."""
-    from weir import studies  # imported only for this completion
+    from weir.studies import catalogue  # imported only for this completion
 
-    return _matching(incomplete, list(studies.studies()))
+    return _matching(incomplete, list(catalogue.studies()))
 
 
 def suites(incomplete: str) -> list[str]:

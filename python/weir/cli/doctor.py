@@ -91,8 +91,8 @@ def _core() -> Check:
 
 def _simulation() -> Check:
     """Runs a small scenario, so that a broken build is found before an experiment."""
-    from weir.api import Comparison
     from weir.running.runner import execute
+    from weir.scenario.plans import Comparison
 
     run = Comparison(stacks=("reno",), duration="1s", repeat=1).plan().runs[0]
     try:
@@ -117,8 +117,8 @@ def _real_time() -> Check:
 
 def _kernel() -> Check:
     """Runs the kernel's TCP between two namespaces for half a second."""
-    from weir.api import Comparison
     from weir.running.runner import execute
+    from weir.scenario.plans import Comparison
 
     purpose = "`--world kernel`"
     try:

@@ -81,11 +81,11 @@ def _scenarios() -> list[Item]:
 
 
 def _studies() -> list[Item]:
-    from weir import studies  # slow to import, like the metrics
+    from weir.studies import catalogue  # slow to import, like the metrics
 
     return [
         {"name": study.name, "description": study.description}
-        for study in studies.studies().values()
+        for study in catalogue.studies().values()
     ]
 
 

@@ -13,8 +13,6 @@ from typing import Annotated, Any, Unpack, cast
 
 import typer
 
-from weir import api
-from weir.api import RESULTS, Comparison, Execution, RunOptions
 from weir.base.errors import InputError, RunError
 from weir.base.grid import Grid
 from weir.base.options import MEASUREMENT, OUTPUT
@@ -26,8 +24,11 @@ from weir.controllers import trust
 from weir.kernel import cache
 from weir.kernel.recipe import DEFAULT_SERIES
 from weir.results.results import Results
+from weir.running import execution as running
 from weir.running import runner
+from weir.running.execution import RESULTS, Execution, RunOptions
 from weir.running.runner import failure_text
+from weir.scenario.plans import Comparison
 from weir.scenario.source import KERNEL, NETEM, VIRTUAL, worlds
 from weir.scenario.sweep import Plan
 
@@ -284,10 +285,10 @@ def run_plan(
 ) -> Results:
     """Runs a plan; meanwhile prepares what the report needs. `run_one` replaces the simulator."""
     if report is Reporting.NONE:
-        return api.run_plan(plan, run_one, **how)
+        return running.run_plan(plan, run_one, **how)
     thread = Thread(target=_import_report, name="weir-report")
     thread.start()
-    results = api.run_plan(plan, run_one, **how)
+    results = running.run_plan(plan, run_one, **how)
     thread.join()
     return results
 
@@ -305,7 +306,7 @@ def finish(
     if report is Reporting.NONE:
         output.note(f"Results: {results.path}", quiet=quiet)
     else:
-        path = draw(results.path, relevant)
+        path = draw(results, relevant)
         output.note(f"Report: {path}", quiet=quiet)
         if report is Reporting.OPENED:
             open_page(path, quiet=quiet)
@@ -320,8 +321,8 @@ def open_page(path: Path, *, quiet: bool) -> None:
         output.note("No browser was found; open the report yourself.", quiet=quiet)
 
 
-def draw(directory: Path, relevant: float = contrasts.RELEVANT) -> Path:
-    """Draws the report of a result directory and returns its path."""
-    from weir.report import write  # importing the plotting libraries would slow down `--help`
+def draw(results: Results, relevant: float = contrasts.RELEVANT) -> Path:
+    """Draws the report of results and returns its path."""
+    from weir.api.reports import write  # importing the plotting libraries would slow down `--help`
 
-    return write(directory, relevant=relevant)
+    return write(results, relevant=relevant)

@@ -45,14 +45,14 @@ def report(
     opened: plans.Open = False,
 ) -> None:
     """Draws the report and prints its path."""
-    from weir.report import write  # importing the plotting libraries would slow down `--help`
+    from weir.api.reports import write  # importing the plotting libraries would slow down `--help`
 
     with understood(*directories):
         results = load(directories[0]) if len(directories) == 1 else join(directories, out)
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
     with understood(*directories):
-        path = write(results.path, formats, relevant=plans.relevant_share(relevant))
+        path = write(results, formats, relevant=plans.relevant_share(relevant))
     typer.echo(path)
     if opened:
         plans.open_page(path, quiet=False)

@@ -7,11 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from weir.api import Execution, scenario_plan
 from weir.base.options import MEASUREMENT
 from weir.cli import complete, options, output, plans, rows, table
 from weir.comparison.tables import cases_table
 from weir.results.results import Results
+from weir.running.execution import Execution
+from weir.scenario.plans import scenario_plan
 from weir.scenario.source import SIM, parse_assignments, parse_sweep, read
 from weir.scenario.tc import keys
 

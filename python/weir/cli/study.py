@@ -9,14 +9,16 @@ from typing import Annotated
 import typer
 from rich.console import Group
 
-from weir import studies
-from weir.api import Comparison
+from weir.api import verbs
 from weir.base.grid import Grid, cautioned
 from weir.base.options import MEASUREMENT
 from weir.cli import complete, options, output, plans
 from weir.cli.table import option
+from weir.scenario.plans import Comparison
 from weir.scenario.source import SIM, worlds
+from weir.studies import catalogue
 from weir.studies.cells import count_text, decimals, spread_text
+from weir.studies.protocol import SIZES, Cell, Settings, sources
 
 _WIDEST = 12
 """Most columns of a printed table; wider ones are in the report and in `--json`."""
@@ -52,7 +54,7 @@ _Name = Annotated[
 _Size = Annotated[
     str,
     typer.Option(
-        metavar="|".join(studies.SIZES),
+        metavar="|".join(SIZES),
         help="Number of cases and length of runs.",
         rich_help_panel=MEASUREMENT,
     ),
@@ -86,9 +88,9 @@ _World = Annotated[
 
 def study(
     name: _Name,
-    size: _Size = studies.Settings.size,
+    size: _Size = Settings.size,
     repeat: _Repeat = None,
-    seed: _Seed = studies.Settings.seed,
+    seed: _Seed = Settings.seed,
     world: _World = None,
     virtual: plans.Virtual = False,
     kernel: plans.Kernel = None,
@@ -105,7 +107,7 @@ def study(
     report = plans.reporting(no_report=no_report, opened=opened)
     own_world = world is None and not virtual
     plans.choose_kernel(kernel, virtual=virtual, dask=dask)
-    result = studies.study(
+    result = verbs.study(
         name,
         size=size,
         repeat=repeat,
@@ -129,13 +131,13 @@ def study(
     plans.finish(result.results, report, quiet=quiet)
 
 
-def _tables(study: str, cells: Sequence[studies.Cell]) -> Iterator[Grid]:
+def _tables(study: str, cells: Sequence[Cell]) -> Iterator[Grid]:
     """Yields one grid per table: for each row, first published and then measured values."""
     wide = []
     for table in dict.fromkeys(cell["table"] for cell in cells):
         own = [cell for cell in cells if cell["table"] == table]
         columns = list(dict.fromkeys(cell["column"] for cell in own))
-        title = studies.title(study, table)
+        title = catalogue.title(study, table)
         if len(columns) > _WIDEST:
             wide.append((title, table, str(len(columns))))
         else:
@@ -144,11 +146,11 @@ def _tables(study: str, cells: Sequence[studies.Cell]) -> Iterator[Grid]:
         yield Grid("In the report and in --json only", ("table", "in --json", "columns"), wide)
 
 
-def _grid(title: str, columns: Sequence[str], cells: Sequence[studies.Cell]) -> Grid:
+def _grid(title: str, columns: Sequence[str], cells: Sequence[Cell]) -> Grid:
     rows = []
     for row in dict.fromkeys(cell["row"] for cell in cells):
         by_column = {cell["column"]: cell for cell in cells if cell["row"] == row}
-        for number, series in enumerate(studies.sources(cells)):
+        for number, series in enumerate(sources(cells)):
             texts = (_text(by_column.get(column, {}), series) for column in columns)
             rows.append((row if number == 0 else "", series, *texts))
     units = {cell["unit"] for cell in cells if cell["unit"]}
@@ -156,7 +158,7 @@ def _grid(title: str, columns: Sequence[str], cells: Sequence[studies.Cell]) -> 
     return Grid(f"{title} ({', '.join(what)})", ("row", "column", *columns), rows, names=2)
 
 
-def _text(cell: studies.Cell, series: str) -> str:
+def _text(cell: Cell, series: str) -> str:
     value, count = cell.get(series), count_text(cell, series)
     if not isinstance(value, dict):
         return "–" if value is None else f"{value}{count}"

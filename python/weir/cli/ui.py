@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from weir.api import RESULTS, scenario_plan
 from weir.base.errors import InputError
 from weir.cli import complete, options, output, plans
 from weir.results.results import load, understood
+from weir.running.execution import RESULTS
+from weir.scenario.plans import scenario_plan
 from weir.scenario.source import SIM, parse_assignments, read
 
 if TYPE_CHECKING:

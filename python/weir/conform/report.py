@@ -13,11 +13,11 @@ from weir.conform.words import by_stack, value_text
 from weir.graphics.timeline import TimePanel, timeline
 from weir.plots import Figure
 from weir.report import summary
+from weir.report.compose import with_provenance
 from weir.report.html import slug
 from weir.report.model import Cell, Report, ReportSection, ReportTable, ranges
 from weir.results import manifest
 from weir.results.results import INTERNAL, Results
-from weir.studies.report import study_report
 
 _QUESTION = "Do these stacks meet the criteria of drafts, RFCs and bug reports?"
 _SLICES = 400
@@ -58,7 +58,7 @@ def compose_conform(results: Results) -> Report:
         ),
         *_cases(results, rows, kept["pictures"]),
     ]
-    return study_report(results, "Conformance", _QUESTION, sections)
+    return with_provenance(results, "Conformance", _QUESTION, sections)
 
 
 def _cases(

@@ -8,13 +8,13 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
-from weir.api import RESULTS, run_plan
 from weir.base.disk import write_text
 from weir.base.errors import InputError
 from weir.conform import outcome
 from weir.conform.cases.plans import Planned, Request, planned
 from weir.results import manifest
 from weir.results.results import Results
+from weir.running.execution import RESULTS, run_plan
 from weir.scenario.arguments import suggesting
 from weir.scenario.source import SIM
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import polars as pl
 
 from weir.statistics.intervals import Estimate, mean_interval, rounded
 from weir.statistics.requests import Percentile, percentiles
-
-if TYPE_CHECKING:
-    from weir.results.results import Results
 
 PERCENTS = (50.0, 99.0)
 
@@ -82,15 +79,16 @@ class Completions:
         }
 
 
-def completions(results: Results, runs: Sequence[int]) -> list[Completions]:
+def completions(
+    flows: pl.DataFrame, arrivals: pl.LazyFrame, runs: Sequence[int]
+) -> list[Completions]:
     """By flow and class of sizes, what became of the connections of some runs, repeats of a case.
 
-    A class in which none came is left out.
+    `flows` and `arrivals` are tables of a result directory. A class in which none came is left out.
     """
-    names = results.flows.select("run", "flow", "name")
+    names = flows.select("run", "flow", "name")
     rows = (
-        results.scan("arrivals")
-        .filter(pl.col("run").is_in(list(runs)))
+        arrivals.filter(pl.col("run").is_in(list(runs)))
         .join(names.lazy(), on=["run", "flow"], maintain_order="left")
         .select("run", "name", "size_bytes", "fct_s", "slowdown", "failure")
         .collect()

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from weir import _native
-from weir.guest.init import CAPTURE
+from weir.guest.job import CAPTURE
 from weir.kernel import system
 from weir.kernel.root import Root
 from weir.links.ends import HOST6, INSIDE6

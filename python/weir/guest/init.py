@@ -12,12 +12,8 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from weir.guest.job import CAPTURE, JOB, LOG, STATUS, TABLES
 from weir.kernel import system
-
-JOB, STATUS, LOG, TABLES = "job.json", "status.json", "guest.log", "tables"
-"""The files of a job's folder: request, outcome, output, results."""
-CAPTURE = "capture.pcapng"
-"""Captured packets, if requested."""
 
 MOUNTED = Path("/mnt")
 """Where the folder of the job is in the guest."""

@@ -14,14 +14,12 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from weir._native import PacketScript
-from weir.base import bounded
 from weir.base.errors import InputError
+from weir.guest import scripts
+from weir.guest.script_files import Departure, ScriptFile, read
 
 SIMULATOR = "sim"
 """The world of Weir's own transport."""
-
-SUFFIX = ".pkt"
 
 World = Literal["sim", "kernel", "kernel-virtual"]
 """Whose TCP runs a script."""
@@ -29,17 +27,6 @@ World = Literal["sim", "kernel", "kernel-virtual"]
 Verdict = Literal["pass", "fail", "skip", "known", "unexpected"]
 """`known`: fails, as the script's head says. `unexpected`: passes, although the head says that it
 fails."""
-
-Departure = tuple[Literal["failed", "refused"], int, str]
-"""Where a stack departs from a script: the kind, the line and the message."""
-
-
-@dataclass(frozen=True, slots=True)
-class ScriptFile:
-    """A script with its path."""
-
-    path: Path
-    script: PacketScript
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,21 +54,6 @@ class ScriptResult:
         return self.verdict in {"pass", "skip", "known"}
 
 
-def read(paths: Sequence[Path]) -> list[ScriptFile]:
-    """Reads scripts, and all scripts below folders.
-
-    Raises:
-        InputError: a file cannot be read or is no script, or there is none.
-    """
-    found: list[Path] = []
-    for path in paths:
-        below = sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else [path]
-        if not below:
-            raise InputError(f"{path}: no scripts (*{SUFFIX}) in this folder")
-        found += below
-    return [_read(path) for path in found]
-
-
 def run_scripts(
     paths: Sequence[Path], stack: str | None = None, world: World = "sim"
 ) -> list[ScriptResult]:
@@ -106,9 +78,6 @@ def run_files(
     """Runs scripts that were read, as `run_scripts` does."""
     try:
         if world == "kernel-virtual":
-            # Imported where it is used: most runs need no guest.
-            from weir.guest import scripts
-
             name, run = scripts.prepared(stack)
         elif world == "kernel":
             name, run = f"kernel-{os.uname().release}", partial(_each, "run_on_kernel", stack)
@@ -149,11 +118,3 @@ def judge(file: ScriptFile, world: str, departure: Departure | None) -> ScriptRe
         message=departure[2] if departure else "",
         reason=reason,
     )
-
-
-def _read(path: Path) -> ScriptFile:
-    try:
-        return ScriptFile(path, PacketScript.parse(bounded.read_text(path)))
-    except ValueError as error:
-        line, _, message = str(error).removeprefix("line ").partition(": ")
-        raise InputError(f"{path}:{line}: {message}") from None

@@ -24,7 +24,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from weir.base.errors import InputError, WeirError
-from weir.guest import commands, init, world
+from weir.guest import commands, world
+from weir.guest.job import CAPTURE, JOB
 from weir.guest.machine import MEMORY_MB, START_S, Machine
 from weir.kernel import cache
 from weir.kernel.cache import Kernel
@@ -133,7 +134,7 @@ def run(
     }
     with tempfile.TemporaryDirectory(prefix="weir-guest-") as name:
         job = Path(name)
-        (job / init.JOB).write_text(json.dumps(asked), encoding="utf-8")
+        (job / JOB).write_text(json.dumps(asked), encoding="utf-8")
         files = {name: commands.output(job, name) for name in (commands.SERVER, commands.CLIENT)}
         follower = None if show is None else Follower(files, show)
         watch = _Watch(job, wall_limit_s, follower)
@@ -148,7 +149,7 @@ def run(
         if status["limited"]:
             raise LimitError(_over(status["limited"], time_limit_s))
         if pcap is not None:
-            world.bring_out(job / init.CAPTURE, pcap)
+            world.bring_out(job / CAPTURE, pcap)
         if out is not None:
             _bring_out(job / commands.WRITTEN, out)
         codes = status["codes"].items()

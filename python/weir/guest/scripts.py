@@ -7,9 +7,10 @@ import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from weir.guest import init, world
+from weir.guest import world
+from weir.guest.job import JOB
 from weir.guest.machine import Machine
-from weir.guest.packetdrill import Departure, ScriptFile
+from weir.guest.script_files import Departure, ScriptFile
 from weir.kernel import cache
 
 _SEED = 1
@@ -31,7 +32,7 @@ def prepared(stack: str | None) -> tuple[str, Run]:
         asked = {"packet_scripts": texts, "stack": stack}
         with tempfile.TemporaryDirectory(prefix="weir-guest-") as folder:
             job = Path(folder)
-            (job / init.JOB).write_text(json.dumps(asked), encoding="utf-8")
+            (job / JOB).write_text(json.dumps(asked), encoding="utf-8")
             status = world.boot(kernel, job, Machine(_SEED))
         return [None if found is None else tuple(found) for found in status["departures"]]
 

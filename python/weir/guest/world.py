@@ -11,7 +11,8 @@ from typing import Any, Protocol
 import polars as pl
 
 from weir import _native
-from weir.guest import init, machine
+from weir.guest import machine
+from weir.guest.job import CAPTURE, JOB, LOG, STATUS, TABLES
 from weir.guest.machine import Machine
 from weir.kernel import cache
 from weir.kernel.cache import Kernel
@@ -63,14 +64,14 @@ def run(
             "pcap": pcap is not None,
             "programs": [] if programs is None else programs.prepare(job),
         }
-        (job / init.JOB).write_text(json.dumps(asked), encoding="utf-8")
+        (job / JOB).write_text(json.dumps(asked), encoding="utf-8")
         virtual = Machine(seed, charges_spinning=programs is not None, draws=draws)
         boot(kernel, job, virtual, control)
         if programs is not None:
             programs.keep(job)
         if pcap is not None:
-            bring_out(job / init.CAPTURE, pcap)
-        files = sorted((job / init.TABLES).glob("*.arrow"))
+            bring_out(job / CAPTURE, pcap)
+        files = sorted((job / TABLES).glob("*.arrow"))
         return {file.stem: pl.read_ipc(file.read_bytes()) for file in files}
 
 
@@ -108,7 +109,7 @@ def bring_out(capture: Path, pcap: Path) -> None:
 def _outcome(job: Path) -> dict[str, Any]:
     """The guest's answer; raises what went wrong there."""
     try:
-        status: dict[str, Any] = json.loads((job / init.STATUS).read_text(encoding="utf-8"))
+        status: dict[str, Any] = json.loads((job / STATUS).read_text(encoding="utf-8"))
     except (FileNotFoundError, ValueError):
         raise KernelError(f"the guest ended before its time{_quoted(job)}") from None
     error = status["error"]
@@ -122,7 +123,7 @@ def _outcome(job: Path) -> dict[str, Any]:
 def _quoted(job: Path) -> str:
     """The guest's last words."""
     said = []
-    for name in (machine.BOOT_LOG, init.LOG):
+    for name in (machine.BOOT_LOG, LOG):
         path = job / name
         lines = _lines(path.read_text(encoding="utf-8", errors="replace")) if path.exists() else []
         telling = [line for line in lines if any(word in line for word in _TELLING)]

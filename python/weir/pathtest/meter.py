@@ -10,12 +10,13 @@ import polars as pl
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
-from weir import _native, api
+from weir import _native
 from weir.pathtest import plan
 from weir.pathtest.client import Client
 from weir.pathtest.measuring import Moment
 from weir.pathtest.tables import tables
 from weir.results.results import Results
+from weir.running.execution import run_plan
 from weir.scenario.source import Effective
 from weir.scenario.sweep import Plan
 
@@ -87,4 +88,4 @@ def run(made: Plan, client: Client, live: Meter, out: Path) -> Results:
         live.end()
         return tables(record)
 
-    return api.run_plan(made, run_one, out=out, jobs=1, show_progress=False)
+    return run_plan(made, run_one, out=out, jobs=1, show_progress=False)

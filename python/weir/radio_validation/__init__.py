@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
-from weir.api import RunOptions, run_plan
 from weir.base.disk import write_text
 from weir.base.errors import InputError
 from weir.radio_validation.rows import rows, score
@@ -20,6 +19,7 @@ from weir.radio_validation.scenes import SIZES, SMALL, Scene, scenes
 from weir.recordings.outcome import Validation, wanted
 from weir.results import manifest
 from weir.results.results import Results
+from weir.running.execution import RunOptions, run_plan
 from weir.scenario.sweep import Case, Plan
 
 FILE = manifest.RADIO

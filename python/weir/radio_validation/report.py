@@ -24,9 +24,9 @@ from weir.radio_validation.summary import (
     table,
 )
 from weir.recordings.judge import Row
+from weir.report.compose import with_provenance
 from weir.report.model import Cell, Report, ReportSection, ReportTable
 from weir.results.results import Results
-from weir.studies.report import study_report
 
 OURS = "simulator"
 
@@ -72,7 +72,7 @@ def compose_radio(results: Results) -> Report:
     ]
     full = [section for section in sections if not section.is_empty]
     question = "Do nodes that share a channel do what arithmetic, theory and papers say?"
-    return study_report(results, "Validation of radio networks", question, full)
+    return with_provenance(results, "Validation of radio networks", question, full)
 
 
 def _section(group: Group, rows: Sequence[Row], results: Results) -> ReportSection:

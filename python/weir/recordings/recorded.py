@@ -10,7 +10,6 @@ from typing import Unpack
 
 import polars as pl
 
-from weir.api import RunOptions, run_plan
 from weir.base.errors import InputError
 from weir.recordings import judge, truth
 from weir.recordings.guest import Hosted, host
@@ -19,6 +18,7 @@ from weir.recordings.outcome import Validation, keep, values, wanted
 from weir.recordings.tc import UnhostedError
 from weir.recordings.truth import Reference
 from weir.results.results import Results
+from weir.running.execution import RunOptions, run_plan
 from weir.scenario.sweep import Case, Plan
 
 SEEDS = 40

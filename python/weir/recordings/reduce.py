@@ -11,14 +11,10 @@ from itertools import pairwise
 import polars as pl
 
 from weir.recordings.truth import OVERLAP, Flow, Values
-from weir.results.results import Results
 
 _REDUCED = ("cwr", "recovery", "loss")
 _HALF_A_SAMPLE_S = 5e-7
 """Tolerance of times, for rounding of binary fractions."""
-
-_EVERY_S = 0.1
-"""How often recordings say what the state was."""
 
 
 def reduce(samples: Sequence[pl.DataFrame], flows: Sequence[Flow], mss: int) -> list[Values]:
@@ -30,21 +26,6 @@ def reduce(samples: Sequence[pl.DataFrame], flows: Sequence[Flow], mss: int) -> 
         for values, rows in zip(found, samples, strict=True):
             values[OVERLAP] = _goodput_mbps(_between(rows, first, end))
     return list(found)
-
-
-def series(results: Results, run: int, mss: int) -> pl.DataFrame:
-    """A run's samples at the times of recordings, with the same definition of goodput."""
-    steps = (pl.col("t_s") / _EVERY_S).round()
-    is_one = (pl.col("t_s") - steps * _EVERY_S).abs() < _EVERY_S * 1e-3
-    before = pl.col("acked_bytes").shift(1, fill_value=0).over("flow")
-    rows = results.scan("samples").filter((pl.col("run") == run) & is_one).sort("flow", "t_s")
-    return rows.select(
-        "flow",
-        "t_s",
-        (pl.col("cwnd_bytes") / mss).alias("cwnd_segments"),
-        "srtt_ms",
-        ((pl.col("acked_bytes") - before) * 8e-6 / _EVERY_S).alias("goodput_mbps"),
-    ).collect()
 
 
 def _alone(rows: pl.DataFrame, flow: Flow, mss: int) -> dict[str, float | None]:

@@ -57,6 +57,13 @@ def compose(results: Results, relevant: float = RELEVANT) -> Report:
     )
 
 
+def with_provenance(
+    results: Results, title: str, question: str, sections: Sequence[ReportSection]
+) -> Report:
+    """A report of given sections, with the provenance of all runs added."""
+    return Report(title, question, [*sections, provenance_section(results)], provenance(results))
+
+
 def provenance(results: Results) -> Provenance:
     """The command, the version and the seed of every run."""
     manifest = results.manifest

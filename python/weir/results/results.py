@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from weir.dynamics.convergence import Epoch
     from weir.dynamics.curves import Curve
     from weir.dynamics.sharing import Observed
-    from weir.plots import Figure, Figures
 
 TABLES = (
     "runs",
@@ -66,10 +65,6 @@ _MISUNDERSTANDINGS = (
 
 def load(directory: str | Path) -> Results:
     """The results in `directory`, a run directory or the `latest` link to one.
-
-    >>> from weir import compare
-    >>> compare("reno", duration="5s", repeat=2).path == load("results/compare/latest").path
-    True
 
     Raises:
         InputError: there are none, they are damaged, or a newer version of Weir wrote them.
@@ -160,7 +155,7 @@ class Results:
             InputError: there is no such case.
         """
         runs = list(self._runs(label).values())
-        return completions(self, runs) if self._has_arrivals else []
+        return completions(self.flows, self.scan("arrivals"), runs) if self._has_arrivals else []
 
     @cached_property
     def events(self) -> pl.DataFrame:
@@ -455,76 +450,6 @@ class Results:
         schema |= {**dict.fromkeys(("mean", "lo", "hi"), pl.Float64), "n": pl.Int64}
         return pl.DataFrame(rows, schema, orient="row")
 
-    def differences(self, relevant: str = "1%") -> pl.DataFrame:
-        """Every case against the first one at its point of the sweep, metric by metric.
-
-        >>> from weir import compare
-        >>> results = compare("reno", "bbr", queue="2bdp", duration="20s", repeat=3)
-        >>> rows = results.differences().filter(pl.col("metric") == "queue_delay_ms_mean")
-        >>> rows["verdict"].to_list()
-        ['significant']
-
-        Args:
-            relevant: The share of the reference's mean from which on a difference is of practical
-                interest.
-
-        Returns:
-            Columns `label`, `series`, swept keys, `reference`, `metric`, `difference` with its 95 %
-            interval `lo` to `hi`, `relative` (to the reference's mean), `n` pairs, `verdict`
-            (corrected for the number of comparisons), `relevant` (null: not known),
-            `repeats_needed` (for an inconclusive one), `words` (the verdict for people).
-
-        Raises:
-            InputError: `relevant` is no share.
-        """
-        from weir.comparison.contrasts import contrasts, share
-
-        rows = [c.as_row() for c in contrasts(self, share(relevant))]
-        schema: dict[str, Any] = dict.fromkeys(
-            ("label", "series", *self.swept, "reference", "metric"), pl.String
-        )
-        schema |= dict.fromkeys(("difference", "lo", "hi", "relative"), pl.Float64)
-        schema |= {"n": pl.Int64, "verdict": pl.String, "relevant": pl.Boolean}
-        return pl.DataFrame(rows, {**schema, "repeats_needed": pl.Int64, "words": pl.String})
-
-    @overload
-    def plot(self) -> Figures: ...
-    @overload
-    def plot(self, name: str) -> Figure: ...
-    def plot(self, name: str | None = None) -> Figure | Figures:
-        """A figure of the report, or all of them; a notebook shows them.
-
-        Args:
-            name: Which one, as `cwnd` or `goodput-delay`; all if left out.
-
-        Raises:
-            InputError: these results have no such figure.
-        """
-        from weir.plots import Figures, figures
-
-        found = {figure.name: figure for figure in figures(self)}
-        if name is None:
-            return Figures(found.values())
-        if name not in found:
-            raise InputError(unknown("figure", name, found))
-        return found[name]
-
-    def report(self, relevant: str = "1%") -> Path:
-        """Writes `report.html` into the result directory and returns its path.
-
-        Args:
-            relevant: The share of the reference's mean from which on a difference is of practical
-                interest.
-
-        Raises:
-            InputError: `relevant` is no share.
-            StoreError: it cannot be written.
-        """
-        from weir.comparison.contrasts import share
-        from weir.report import write
-
-        return write(self.path, relevant=share(relevant))
-
     @cached_property
     def _measured(self) -> tuple[metrics.Metric, ...]:
         found = self.per_run.select(pl.all().is_not_null().any()).row(0, named=True)
@@ -583,15 +508,3 @@ class Results:
     def __repr__(self) -> str:
         done, planned = self.manifest["runs"]["ok"], self.manifest["runs"]["planned"]
         return f"<weir.Results {self.manifest['name']}: {done} of {planned} runs, {self.path}>"
-
-    def __rich__(self) -> Any:
-        """The table that the command line prints."""
-        from weir.comparison.tables import cases_table
-
-        return cases_table(self)
-
-    def _repr_html_(self) -> str:
-        """All tables and charts, for a notebook; the charts are pictures, which need no network."""
-        from weir.comparison.tables import results_html
-
-        return results_html(self) + self.plot()._repr_html_()

@@ -11,7 +11,7 @@ import polars as pl
 
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies import PUBLISHED, Cell
+from weir.studies.protocol import PUBLISHED, Cell
 
 
 def cell(

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from weir.statistics.intervals import Estimate, rounded
-from weir.studies import Cell
 from weir.studies.cells import Cells, cell, digits
+from weir.studies.protocol import Cell
 
 TABLE = "expectations"
 COLUMN = "value"

@@ -10,7 +10,7 @@ import polars as pl
 
 from weir.graphics.figure import inline, layered
 from weir.plots import Figure
-from weir.studies import Cell
+from weir.studies.protocol import Cell
 
 _STEP = 22
 

@@ -12,8 +12,8 @@ from weir.dynamics.curves import Curve, curves
 from weir.results.results import Results
 from weir.statistics.censoring import Wait, Waits, summarised
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies import Cell
 from weir.studies.cells import cell
+from weir.studies.protocol import Cell
 from weir.studies.staggered import Timing
 
 _BIN_S = 1.0

@@ -7,8 +7,8 @@ import polars as pl
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate, mean_interval
 from weir.statistics.requests import percentiles
-from weir.studies import Cell
 from weir.studies.cells import cell
+from weir.studies.protocol import Cell
 
 
 def labelled_flows(results: Results) -> pl.DataFrame:

@@ -21,8 +21,7 @@ from weir.results import manifest
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate
 from weir.studies.cells import Cells, frame, runs_of
-from weir.studies.report import study_table
-from weir.studies.tables import claims_table, value_table
+from weir.studies.tables import claims_table, study_table, value_table
 from weir.studies.texts import Entry, Scope, evaluated, expanded, filled
 
 _TEXT = ("panel", "row", "column", "series", "group", "text")

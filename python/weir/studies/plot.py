@@ -10,7 +10,7 @@ import polars as pl
 
 from weir.graphics import encode, theme
 from weir.graphics.figure import Figure, inline, layered
-from weir.studies import sources
+from weir.studies.protocol import sources
 
 _HEIGHT = 220
 _LOG_FROM = 20.0

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from weir.report.html import slug
 from weir.report.model import Cell as TableCell
-from weir.report.model import ReportTable
+from weir.report.model import ReportSection, ReportTable
 from weir.studies import claims
-from weir.studies.cells import Cells, digits
+from weir.studies import plot as figures
+from weir.studies.cells import Cells, count_text, decimals, digits, spread_text
+from weir.studies.protocol import sources as value_sources
+
+Rows = Sequence[Mapping[str, Any]]
+"""Cells as `study.json` keeps them."""
 
 
 def claims_table(cells: Cells) -> ReportTable:
@@ -38,3 +48,49 @@ def value_table(cells: Cells, note: str, heading: str = "test", title: str = "")
         )
         rows.append([TableCell(row, "name"), *values])
     return ReportTable(title, [heading, *cells.columns()], rows, note=note)
+
+
+def table_sections(cells: Rows, runs: tuple[int, ...]) -> Iterator[ReportSection]:
+    """One section per published table: the table with ours below each row, and its picture.
+
+    A study is one plan, so `runs`, all of it, is what each picture was made from.
+    """
+    for name in dict.fromkeys(cell["table"] for cell in cells):
+        own = [cell for cell in cells if cell["table"] == name]
+        figure = replace(figures.comparison(slug(name), own), runs=runs)
+        drawn = [] if figure.data.is_empty() else [figure]
+        yield ReportSection(str(name), tables=[study_table(str(name), own)], figures=drawn)
+
+
+def study_table(name: str, cells: Rows, interval: str = "over the seeds") -> ReportTable:
+    """A published table; under each of its rows our values. `interval` says what theirs is of."""
+    columns = list(dict.fromkeys(str(cell["column"]) for cell in cells))
+    sources = value_sources(cells)
+    rows: list[list[TableCell | str]] = []
+    for row in dict.fromkeys(str(cell["row"]) for cell in cells):
+        by_column = {str(cell["column"]): cell for cell in cells if str(cell["row"]) == row}
+        for source in sources:
+            values = (_value(by_column.get(column, {}), source) for column in columns)
+            heading = TableCell(row, "name") if source == sources[0] else TableCell("", "text")
+            rows.append([heading, figures.heading(source), *values])
+    units = {str(cell.get("unit", "")) for cell in cells}
+    unit = units.pop() if len(units) == 1 else ""
+    title = f"{name}, in {unit}" if unit else name
+    note = (
+        f"Mean ± half of the 95 % interval {interval}; where it is lopsided, how far it reaches "
+        "below and above."
+    )
+    return ReportTable(title, ["row", "source", *columns], rows, note=note)
+
+
+def _value(cell: Mapping[str, Any], source: str) -> TableCell:
+    value, count = cell.get(source), count_text(cell, source)
+    if not isinstance(value, Mapping):
+        text = "–" if value is None else f"{value}{count}"
+        return TableCell(text, note=str(cell.get("note") or ""), tone="strong")
+    mean = value.get("mean")
+    if mean is None:
+        return TableCell(f"–{count}")
+    digits = decimals(mean)
+    spread = spread_text(mean, value.get("lo"), value.get("hi"), digits)
+    return TableCell(f"{mean:.{digits}f}{spread}{count}")

@@ -10,15 +10,15 @@ from typing import Unpack
 import polars as pl
 
 from weir import _native
-from weir.api import RunOptions, run_plan
 from weir.base.errors import InputError
 from weir.kernel import cache
 from weir.recordings import judge, receiver
 from weir.recordings.judge import Rules
 from weir.recordings.outcome import Validation, keep, values, wanted
-from weir.recordings.reduce import series
 from weir.recordings.truth import REQUEST, Reference, Values
 from weir.results.results import Results
+from weir.results.series import series
+from weir.running.execution import RunOptions, run_plan
 from weir.scenario.source import KERNEL, SIM, VIRTUAL, Source
 from weir.scenario.sweep import Case, Plan
 from weir.statistics.intervals import independent_ratio, mean_ratio

@@ -12,12 +12,12 @@ from weir.base import bounded
 from weir.graphics.overlay import OURS, READING, THEIRS, overlay
 from weir.plots import Figure
 from weir.recordings.judge import SAMPLED, Row
-from weir.recordings.reduce import series
+from weir.report.compose import with_provenance
 from weir.report.html import slug
 from weir.report.model import Cell, Report, ReportSection, ReportTable
 from weir.results import parquet
 from weir.results.results import Results
-from weir.studies.report import study_report
+from weir.results.series import series
 from weir.validation import FILE, SERIES, spread
 from weir.validation.plot import agreement
 from weir.validation.summary import KINDS, TITLE, TITLES, UNITS, findings, table, with_interval
@@ -68,7 +68,7 @@ def compose_validation(results: Results) -> Report:
     ]
     full = [section for section in sections if not section.is_empty]
     question = f"Does the simulator do what the TCP of Linux {kernels} does in the same network?"
-    return study_report(results, "Validation against Linux", question, full)
+    return with_provenance(results, "Validation against Linux", question, full)
 
 
 def _figures(results: Results, rows: Sequence[Row]) -> Iterator[Figure]:

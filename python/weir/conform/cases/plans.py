@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from weir import _native
-from weir.api import world_words
 from weir.base.errors import InputError
 from weir.conform.cases import scripts, stacks, suites, triggers
 from weir.conform.cases.model import Case, Suite, Variant
+from weir.scenario.plans import world_words
 from weir.scenario.source import GUESTS, KERNEL, SIM, Effective, Source
 from weir.scenario.sweep import Plan, plan
 

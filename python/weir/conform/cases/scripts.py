@@ -16,7 +16,8 @@ from weir.conform.cases import stacks
 from weir.conform.cases.bounds import Envelope
 from weir.conform.cases.model import Case, Check, Picture
 from weir.guest import packetdrill
-from weir.guest.packetdrill import SUFFIX, ScriptFile, ScriptResult
+from weir.guest.packetdrill import ScriptResult
+from weir.guest.script_files import SUFFIX, ScriptFile, read
 from weir.scenario.source import KERNEL, SIM, VIRTUAL
 
 Key = tuple[str, str]
@@ -80,7 +81,7 @@ def _matching(pattern: str) -> list[str]:
 
 @cache
 def _script(name: str) -> ScriptFile:
-    (script,) = packetdrill.read([_root() / f"{name}{SUFFIX}"])
+    (script,) = read([_root() / f"{name}{SUFFIX}"])
     return script
 
 

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from weir.results.results import Results
 from weir.scenario.source import KERNEL, SIM, VIRTUAL
 from weir.scenario.sweep import Plan
-from weir.studies import Cell, Settings, StudyResult
 from weir.studies.book import joins, mix, rpc, series, worlds
 from weir.studies.book.experiment import EXTENTS, staggered_tests, study_plan
 from weir.studies.described import DescribedStudy
+from weir.studies.protocol import Cell, Settings, StudyResult
 from weir.studies.texts import Scope
 
 if TYPE_CHECKING:

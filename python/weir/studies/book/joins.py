@@ -9,10 +9,10 @@ import polars as pl
 from weir.dynamics import criteria
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies import Cell
 from weir.studies.book.experiment import TWO_FLOWS, Staggered
 from weir.studies.cells import cell
 from weir.studies.joins import joins, wait_cell
+from weir.studies.protocol import Cell
 
 TWO, THREE, MIXED = "2-flow", "3-flow", "mixed"
 

@@ -9,7 +9,6 @@ import polars as pl
 
 from weir.results.results import Results
 from weir.statistics.intervals import mean_interval
-from weir.studies import Cell
 from weir.studies.book.experiment import (
     AT_ROUTER,
     AT_SWITCH,
@@ -26,6 +25,7 @@ from weir.studies.book.experiment import (
 from weir.studies.cells import cell, goodput_interval
 from weir.studies.latencies import Latencies, labelled_flows
 from weir.studies.networks import LAN
+from weir.studies.protocol import Cell
 
 FIGURES = dict(zip(REQUESTS, ("fig-18", "fig-19"), strict=True))
 BUFFER_FIGURE = "fig-20"

@@ -8,9 +8,9 @@ import polars as pl
 
 from weir.results.results import Results
 from weir.statistics.intervals import mean_interval
-from weir.studies import Cell
 from weir.studies.book.experiment import TWO_FLOWS, Staggered
 from weir.studies.cells import Cells, cell
+from weir.studies.protocol import Cell
 from weir.studies.staggered import goodputs, windows
 
 GOODPUT, WINDOW, UNFAIR = "fig-15", "fig-16", "fig-17"

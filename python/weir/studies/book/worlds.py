@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from weir.api import run_plan
 from weir.results.results import Results
+from weir.running.execution import run_plan
 from weir.scenario.source import SIM, VIRTUAL, Source
 from weir.scenario.sweep import Case, Plan
 from weir.statistics.intervals import mean_interval
-from weir.studies import Cell, Settings, StudyResult
 from weir.studies.book import joins
 from weir.studies.book.experiment import (
     REQUESTS,
@@ -30,6 +29,7 @@ from weir.studies.book.experiment import (
 from weir.studies.cells import Cells, cell, digits
 from weir.studies.latencies import labelled_flows
 from weir.studies.networks import LAN, NETWORKS, WAN_10G, WAN_10M, WAN_100M, Network
+from weir.studies.protocol import Cell, Settings, StudyResult
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -180,8 +180,8 @@ def _extents(extent: Extent, world: str) -> Iterator[str]:
 def sections(results: Results) -> list[ReportSection]:
     """The 2-flow and 3-flow tests of both worlds over one axis of time."""
     from weir.graphics.overlay import READING, overlay
-    from weir.recordings.reduce import series
     from weir.report.model import ReportSection
+    from weir.results.series import series
 
     cases = {case["label"]: case for case in results.cases}
     runs = dict(results.runs.filter(repeat=0, status="ok").select("label", "run").iter_rows())

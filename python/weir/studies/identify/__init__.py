@@ -18,9 +18,10 @@ from weir.results.results import Results
 from weir.scenario.source import SIM, VIRTUAL
 from weir.scenario.sweep import Plan
 from weir.statistics.intervals import Estimate, mean_interval, share_interval
-from weir.studies import Cell, Settings, StudyResult, capitalised, captured
+from weir.studies import captured
 from weir.studies.cells import cell
 from weir.studies.identify.paths import PATHS
+from weir.studies.protocol import Cell, Settings, StudyResult, capitalised
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -77,7 +78,7 @@ class Identify:
         """The confusion matrix as a picture, and the tables."""
         from weir.report.model import ReportSection
         from weir.studies.confusion import Words, matrix
-        from weir.studies.report import study_table
+        from weir.studies.tables import study_table
 
         parts = {name: [row for row in rows if row["table"] == name] for name in _TITLES}
         words = Words(

@@ -15,12 +15,12 @@ from weir.report.html import slug
 from weir.report.model import ReportSection
 from weir.results.results import Results
 from weir.scenario.source import SIM
-from weir.studies import Cell
 from weir.studies.lab_udp.experiment import Experiment, columns
 from weir.studies.lab_udp.published import SOURCES, Drawing, Source, Table, load
 from weir.studies.lab_udp.throughputs import SUFFIX
 from weir.studies.plot import comparison
-from weir.studies.report import study_table
+from weir.studies.protocol import Cell
+from weir.studies.tables import study_table
 
 _CAPTION = (
     "As {source} draws it, from its numbers and from ours: the serial relay is the one that was "

@@ -17,9 +17,10 @@ from weir.results.results import Results
 from weir.scenario.source import SIM, VIRTUAL
 from weir.scenario.sweep import Plan
 from weir.statistics.intervals import mean_interval
-from weir.studies import Cell, Settings, StudyResult, capitalised, captured
+from weir.studies import captured
 from weir.studies.cells import cell
 from weir.studies.limits.cases import CASES
+from weir.studies.protocol import Cell, Settings, StudyResult, capitalised
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -83,7 +84,7 @@ class LimitsStudy:
         """A confusion matrix for each place, and the table."""
         from weir.report.model import ReportSection
         from weir.studies.confusion import Words, matrix
-        from weir.studies.report import study_table
+        from weir.studies.tables import study_table
 
         summary = [row for row in rows if row["table"] == SUMMARY]
         sections = [

@@ -14,9 +14,9 @@ import polars as pl
 from weir.dynamics.fairness import jain
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate, jackknife, mean_interval, mean_ratio
-from weir.studies import Cell
 from weir.studies.cells import Cells, cell
 from weir.studies.contest import Contests
+from weir.studies.protocol import Cell
 
 BySeed = Mapping[int, float | None]
 

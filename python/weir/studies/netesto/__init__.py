@@ -12,10 +12,10 @@ from typing import Any
 
 from weir.results.results import Results
 from weir.scenario.sweep import Plan
-from weir.studies import Cell, Settings
 from weir.studies.described import DescribedStudy
 from weir.studies.netesto import measures
 from weir.studies.netesto.experiment import EXTENTS, study_plan
+from weir.studies.protocol import Cell, Settings
 from weir.studies.texts import Scope
 
 

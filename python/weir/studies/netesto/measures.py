@@ -10,7 +10,6 @@ import polars as pl
 from weir.results.results import Results
 from weir.statistics.censoring import Wait
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies import Cell
 from weir.studies.cells import Cells, cell, frame, goodput_interval
 from weir.studies.joins import Join, joins, wait_cell
 from weir.studies.latencies import Latencies, kind, labelled_flows
@@ -28,6 +27,7 @@ from weir.studies.netesto.experiment import (
     stream_tests,
 )
 from weir.studies.networks import LAN, NETWORKS, WAN_10M, WAN_100M, Network
+from weir.studies.protocol import Cell
 
 __all__ = ["NETWORKS", "flow_name", "size_buffers", "small_and_large"]
 

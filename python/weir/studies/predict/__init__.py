@@ -18,9 +18,10 @@ from weir.results.results import Results
 from weir.scenario.source import SIM, VIRTUAL
 from weir.scenario.sweep import Plan
 from weir.statistics.intervals import mean_interval
-from weir.studies import Cell, Settings, StudyResult, captured
+from weir.studies import captured
 from weir.studies.cells import cell
 from weir.studies.predict.paths import PATHS
+from weir.studies.protocol import Cell, Settings, StudyResult
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -59,7 +60,7 @@ class Predict:
         """The picture of all predictions, and the tables."""
         from weir.report.model import ReportSection
         from weir.studies.predict.figures import scatter
-        from weir.studies.report import study_table
+        from weir.studies.tables import study_table
 
         names = dict.fromkeys(row["table"] for row in rows)
         kind = dict.fromkeys(names, "of the prediction") | {SUMMARY: "over the predictions"}

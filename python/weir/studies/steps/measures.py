@@ -13,8 +13,8 @@ from weir.dynamics.curves import Curve, curves
 from weir.dynamics.responses import step_response
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies import Cell
 from weir.studies.joins import wait_cell
+from weir.studies.protocol import Cell
 
 _PAYLOAD = 1448 / 1500
 """Application bytes per byte of a full packet."""

@@ -11,8 +11,7 @@ from typing import Any
 from weir.scenario.source import Effective
 from weir.scenario.sweep import Case, Plan
 from weir.studies.udp_vs_tcp.published import Source, Transport, load
-from weir.transfer import LOCAL, Network, Transfer
-from weir.transfer.model import JUMBO, LONGEST_MSS
+from weir.transfer.model import JUMBO, LOCAL, LONGEST_MSS, Network, Transfer
 
 NAME = "udp-vs-tcp"
 

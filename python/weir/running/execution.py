@@ -1,0 +1,122 @@
+"""How a plan is executed, and its results."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypedDict, Unpack
+
+from weir import _native
+from weir.base.errors import InputError
+from weir.base.options import MEASUREMENT, OUTPUT, option
+from weir.results.results import Results, load
+from weir.running import runner
+from weir.running.progress import bar
+from weir.scenario.source import SIM
+from weir.scenario.sweep import Plan
+
+RESULTS = "results"
+"""Default results folder, relative to the working directory."""
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How a plan is executed: no effect on results."""
+
+    out: str | Path = option(
+        RESULTS, "Parent of the new result directory.", group=OUTPUT, form="DIR", short="-o"
+    )
+    jobs: int | None = option(
+        None,
+        "Number of runs in parallel.",
+        group=MEASUREMENT,
+        otherwise="one per core; 1 in real time",
+        short="-j",
+        least=1,
+    )
+    resume: bool = option(
+        False, "Continue an interrupted call with the same arguments.", group=MEASUREMENT
+    )
+    executor: Executor | None = option(
+        None, "What runs the simulations, in place of threads of this process.", python_only=True
+    )
+    dask: str | None = option(
+        None,
+        "Send the runs to a Dask cluster: its scheduler's address, or its scheduler file.",
+        group=MEASUREMENT,
+        form="ADDRESS|FILE",
+    )
+    show_progress: bool = option(
+        True, "Whether to show a bar on a terminal or in a notebook.", python_only=True
+    )
+    pcap: str | Path | None = option(
+        None,
+        "Record the packets at both ends of the bottleneck, one pcapng file per run, in the "
+        "worlds `sim` and `kernel`.",
+        group=OUTPUT,
+        form="DIR",
+    )
+
+
+class RunOptions(TypedDict, total=False):
+    """The keywords of [`Execution`][weir.running.execution.Execution]."""
+
+    out: str | Path
+    jobs: int | None
+    resume: bool
+    executor: Executor | None
+    dask: str | None
+    show_progress: bool
+    pcap: str | Path | None
+
+
+def run_plan(
+    plan: Plan, run_one: runner.Execute | None = None, **how: Unpack[RunOptions]
+) -> Results:
+    """Runs what `plan` requests and is not on disk yet, and loads everything.
+
+    `run_one` replaces the simulator, for example for real transfers.
+
+    Raises:
+        WeirError: every run failed, results could not be written, or Ctrl-C.
+    """
+    chosen = Execution(**how)
+    is_watched = plan.is_real_time and run_one is None
+    control = _native.RunControl() if is_watched else None
+    with (
+        _executor(plan, run_one, chosen) as executor,
+        bar(plan.name, len(plan.runs), show=chosen.show_progress, control=control) as watch,
+    ):
+        path = runner.run_plan(
+            plan,
+            Path(chosen.out),
+            jobs=chosen.jobs,
+            resume=chosen.resume,
+            executor=executor,
+            watch=watch,
+            control=control,
+            run_one=run_one,
+            pcap=None if chosen.pcap is None else Path(chosen.pcap),
+        )
+    return load(path)
+
+
+def _executor(
+    plan: Plan, run_one: runner.Execute | None, how: Execution
+) -> AbstractContextManager[Executor | None]:
+    """Returns what executes the runs, if it is not this process."""
+    where = how.dask
+    if where is None:
+        return nullcontext(how.executor)
+    worlds = {case.world for case in plan.cases}
+    if run_one is not None or worlds != {SIM}:
+        what = "real transfers" if run_one else f"world {next(iter(worlds - {SIM}))}"
+        raise InputError(f"--dask {where}: only simulated runs can go to a cluster, not {what}")
+    for other in ("jobs", "executor"):
+        if getattr(how, other) is not None:
+            raise InputError(f"--{other} has no effect with --dask")
+    from weir.running.cluster import connected  # Dask is imported only if used
+
+    return connected(where)

@@ -1,0 +1,92 @@
+"""The studies there are: folders of this package and modules with a constant `STUDY`."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.resources import files
+
+import weir.studies
+from weir.base.disk import write_text
+from weir.base.errors import InputError, unknown
+from weir.results import manifest
+from weir.scenario.plans import world_words
+from weir.scenario.source import SIM
+from weir.studies.described import FILE, DescribedStudy
+from weir.studies.protocol import (
+    SIZES,
+    Settings,
+    Study,
+    StudyResult,
+    TitledStudy,
+    WorldlyStudy,
+    capitalised,
+)
+
+_SUITES = {"ccwg": "bbr rfc9743 ns3", "transperf": "transperf"}
+"""Former studies, and the suites that took their place."""
+
+
+def studies() -> dict[str, Study]:
+    """Every study by name."""
+    found: dict[str, Study] = {}
+    for module in pkgutil.iter_modules(weir.studies.__path__):
+        package, folder = f"weir.studies.{module.name}", files(weir.studies) / module.name
+        own = getattr(import_module(package), "STUDY", None)
+        if own is None and (folder / FILE).is_file():
+            own = DescribedStudy(folder, package)
+        if isinstance(own, Study):
+            found[own.name] = own
+    return dict(sorted(found.items()))
+
+
+def find(name: str) -> Study:
+    """The study called `name`.
+
+    Raises:
+        InputError: there is none of that name.
+    """
+    if name in _SUITES:
+        raise InputError(f"study {name} is now `weir conform {_SUITES[name]}`")
+    known = studies()
+    if name not in known:
+        raise InputError(unknown("study", name, known))
+    return known[name]
+
+
+def title(name: str, table: str) -> str:
+    """The title for readers of what `--json` calls `table` in the study `name`."""
+    own = find(name)
+    return own.title(table) if isinstance(own, TitledStudy) else capitalised(table)
+
+
+def possible_worlds(study: Study) -> Sequence[str]:
+    """The worlds that a study runs in, first the one where it runs by default."""
+    return study.worlds if isinstance(study, WorldlyStudy) else (SIM,)
+
+
+def run(name: str, settings: Settings) -> StudyResult:
+    """Runs a study and writes its cells next to the results, in `study.json`.
+
+    Raises:
+        WeirError: there is no such study, size or world, or nothing could be run.
+    """
+    chosen = find(name)
+    possible = possible_worlds(chosen)
+    if settings.world not in possible:
+        given, *allowed = map(_option, (settings.world, *possible))
+        raise InputError(f"{given}: study {name} runs with {' or '.join(allowed)}")
+    if settings.size not in SIZES:
+        raise InputError(f"size {settings.size!r}: a study has the sizes {' and '.join(SIZES)}")
+    result = chosen.run(settings)
+    cells = {"study": name, "rows": list(result.rows), "findings": list(result.findings)}
+    write_text(
+        result.results.path / manifest.STUDY, json.dumps(cells, indent=2, ensure_ascii=False)
+    )
+    return result
+
+
+def _option(world: str) -> str:
+    return " ".join(world_words(world)) or f"--world {SIM}"
