@@ -63,6 +63,8 @@ lint-rust: | $(BIN)/python
 
 lint-python: $(TOOLS)
 	$(BIN)/python tests/python/structure.py
+	$(BIN)/python tests/python/rooms.py
+	$(BIN)/lint-imports --no-logo
 	$(BIN)/ruff check python bench tests
 	$(BIN)/ruff format --check python bench tests
 	$(BIN)/mypy

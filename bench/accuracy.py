@@ -147,10 +147,10 @@ def model_of_test(known: Known, seed: int) -> Path:
 
 def _tested(known: Known, seed: int, up: str, load: str) -> Path:
     """The same with keys of the way up, and any load."""
-    weir = f"{shlex.quote(sys.executable)} -m weir.cli"
+    weir = f"{shlex.quote(sys.executable)} -m weir"
     with tempfile.TemporaryDirectory() as scratch:
         test = f"{weir} test $WEIR_LINK_HOST {load} {_TEST} --out {shlex.quote(scratch)}"
-        words = [sys.executable, "-m", "weir.cli", "link", "--rate", f"{known.mbps * 1e3:.0f}kbit"]
+        words = [sys.executable, "-m", "weir", "link", "--rate", f"{known.mbps * 1e3:.0f}kbit"]
         words += ["--rtt", f"{known.rtt_ms}ms", "--queue", f"{known.packets}p"]
         words += ["--up", up, "--seed", str(seed)]
         words += ["--server", f"{weir} serve --no-key", "--ready", "port:9077"]

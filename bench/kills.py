@@ -79,7 +79,7 @@ class Program:
     def __init__(self, *args: object) -> None:
         self._reader: threading.Thread | None = None
         """Of what it says once it listens."""
-        self._command = [sys.executable, "-m", "weir.cli", *map(str, args)]
+        self._command = [sys.executable, "-m", "weir", *map(str, args)]
         self.process = self._start()
 
     def wait_until_it_listens(self) -> None:

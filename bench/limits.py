@@ -27,11 +27,11 @@ from weir import reading
 from weir.base.errors import RunError, unknown
 from weir.base.grid import Grid
 from weir.cli import output
+from weir.experiments.captured import Keys
 from weir.processes import netns
 from weir.running.runner import execute
 from weir.scenario.source import Source
 from weir.studies import limits
-from weir.studies.captured import Keys
 from weir.studies.limits.cases import CASES, Case
 
 Row = dict[str, Any]
@@ -177,7 +177,7 @@ def _of_link(name: str, case: Case, seconds: int, folder: Path) -> Seen:
         "sleep 0.5; kill -INT $t; wait $t; exit $r"
     )
     server = f"{_setting(program.server)}exec iperf3 -s -1"
-    words = [sys.executable, "-m", "weir.cli", "link", "-q", *link_words(case.keys)]
+    words = [sys.executable, "-m", "weir", "link", "-q", *link_words(case.keys)]
     words += ["--server", server, "--ready", "port:5201", "--", "sh", "-c", command]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:

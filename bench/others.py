@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from weir.cells.protocol import Settings
 from weir.cli import output
+from weir.experiments.captured import Keys, path_keys
 from weir.running.execution import RunOptions
 from weir.scenario.source import SIM, VIRTUAL
-from weir.studies.captured import Keys, path_keys
 from weir.studies.predict import Predict
-from weir.studies.protocol import Settings
 
 _SIZE = "full"
 _SEED = 5

@@ -109,7 +109,7 @@ def run(flood: Flood) -> Outcome:
 
 @contextmanager
 def _receiver(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Address]]:
-    command = [sys.executable, "-m", "weir.cli", "recv", "--dir", str(folder)]
+    command = [sys.executable, "-m", "weir", "recv", "--dir", str(folder)]
     command += ["--bind", "127.0.0.1:0"]
     null = subprocess.DEVNULL
     with subprocess.Popen(command, stdout=null, stderr=subprocess.PIPE, text=True) as process:
@@ -139,7 +139,7 @@ def _file(path: Path, size: int) -> Path:
 def _send(path: Path, address: Address, rate: str) -> float:
     """Sends a file by a process of its own; returns its time in seconds."""
     to = f"{address[0]}:{address[1]}"
-    command = [sys.executable, "-m", "weir.cli", "send", str(path), to]
+    command = [sys.executable, "-m", "weir", "send", str(path), to]
     command += ["--json", "--quiet", "--rate", rate]
     began = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)

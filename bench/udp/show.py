@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from bench.udp.measure import Row
 from weir.base.grid import Grid
-from weir.studies.cells import digits
+from weir.cells.cells import digits
 
 _HEADERS = (
     "contender",

@@ -44,7 +44,7 @@ def pictures() -> Iterator[Picture]:
 
 def draw(wanted: str) -> None:
     """Runs each command once and takes the figures from its report."""
-    weir = (sys.executable, "-m", "weir.cli")
+    weir = (sys.executable, "-m", "weir")
     by_command: dict[tuple[str, ...], list[Picture]] = {}
     for picture in pictures():
         if wanted in picture.file.name:

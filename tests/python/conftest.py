@@ -62,7 +62,7 @@ def chromium() -> Iterator[Any]:
 def started(*args: object, **options: Any) -> Iterator[subprocess.Popen[str]]:
     """`weir ARGS` as a process of its own, gone when the test is over."""
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-    command = [sys.executable, "-m", "weir.cli", *map(str, args)]
+    command = [sys.executable, "-m", "weir", *map(str, args)]
     with subprocess.Popen(command, text=True, **streams) as process:
         try:
             yield process

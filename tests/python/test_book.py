@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
-from weir.studies import claims
+from weir.cells import claims
+from weir.cells.cells import Cells
+from weir.cells.protocol import Settings, StudyResult
 from weir.studies.book import STUDY, joins, mix, rpc, series
 from weir.studies.book.experiment import (
     AT_ROUTER,
@@ -19,8 +21,6 @@ from weir.studies.book.experiment import (
     study_plan,
 )
 from weir.studies.catalogue import studies
-from weir.studies.cells import Cells
-from weir.studies.protocol import Settings, StudyResult
 
 pytestmark = pytest.mark.timeout(300)
 """The study runs in a fixture, whose time counts for the first test that asks for it."""

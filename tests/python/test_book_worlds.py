@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from weir.cells.cells import Cells
+from weir.cells.protocol import Settings
 from weir.running.execution import run_plan
 from weir.scenario.source import KERNEL, SIM, VIRTUAL
 from weir.studies.book import joins, worlds
-from weir.studies.cells import Cells
-from weir.studies.protocol import Settings
 
 TINY = worlds.Extent(1 / 30, 0.4, 1, {"lan-10g": (1 / 6000, 0.01), "wan-10g": (1 / 600, 0.1)})
 PLAN = worlds.study_plan(TINY, Settings(world=VIRTUAL))

@@ -169,7 +169,7 @@ def test_a_command_behind_a_link_is_recorded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("verb", ["run", "link"])
 def test_a_full_disk_fails_and_leaves_no_half_of_a_capture(tmp_path: Path, verb: str) -> None:
     (tmp_path / "transfer.toml").write_text(TRANSFER)
-    weir_ = shlex.join([sys.executable, "-m", "weir.cli"])
+    weir_ = shlex.join([sys.executable, "-m", "weir"])
     # What a shell has started ends as well: it would hold stdout for ten minutes.
     flood = "ping -q -c 3000000 -i 0.0002 $WEIR_LINK_HOST >&2; true"
     command = {

@@ -12,10 +12,10 @@ from made import described
 
 from weir.api import reports
 from weir.api.verbs import study
+from weir.cells import claims
+from weir.cells.cells import Cells, cell
+from weir.cells.protocol import StudyResult
 from weir.statistics.intervals import Estimate
-from weir.studies import claims
-from weir.studies.cells import Cells, cell
-from weir.studies.protocol import StudyResult
 from weir.studies.random_loss import measures as laws
 from weir.studies.steps import measures as steps
 

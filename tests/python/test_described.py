@@ -11,11 +11,12 @@ from jinja2 import UndefinedError
 
 from weir import ScenarioError
 from weir.base.errors import InputError
+from weir.cells import claims, texts
+from weir.cells.cells import cell
+from weir.cells.protocol import SIZES, Settings
 from weir.statistics.intervals import Estimate
-from weir.studies import catalogue, claims, texts
-from weir.studies.cells import cell
+from weir.studies import catalogue
 from weir.studies.described import DescribedStudy
-from weir.studies.protocol import SIZES, Settings
 
 DESCRIBED = [study for study in catalogue.studies().values() if isinstance(study, DescribedStudy)]
 

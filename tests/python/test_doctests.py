@@ -42,8 +42,8 @@ def test_examples_print_what_they_show(
 def test_every_entry_point_has_an_example() -> None:
     assert {
         "weir",
-        "weir.api",
+        "weir.api.results",
+        "weir.api.verbs",
         "weir.links.relay",
-        "weir.results.results",
         "weir.transfer.files",
     } <= set(MODULES)

@@ -94,7 +94,7 @@ def test_a_reader_that_leaves_is_no_failure(command: str, tmp_path: os.PathLike[
 
 def test_an_unknown_verb_is_refused_with_the_nearest_one() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "weir.cli", "comprae"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "weir", "comprae"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
     assert "did you mean compare?" in done.stderr

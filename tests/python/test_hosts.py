@@ -75,7 +75,7 @@ def local_ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     )
     client.chmod(0o755)
     program = folder / "weir"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m weir.cli "$@"\n', encoding="ascii")
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m weir "$@"\n', encoding="ascii")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     return folder
@@ -410,7 +410,7 @@ def third(link: netns.Link) -> Iterator[netns.Namespace]:
 def test_three_hosts_write_the_tables_of_world_kernel(tmp_path: Path) -> None:
     """The book's 3-flow test in a fifth of its time: a server and two clients."""
     scenario = written(tmp_path, THREE, "three.toml")
-    program = [sys.executable, "-m", "weir.cli"]
+    program = [sys.executable, "-m", "weir"]
     words = ["run", str(scenario), "--repeat", "1", "--json", "-q", "--no-report", "--out"]
     with netns.joined(rate="20mbit", delay="20ms", queue="1bdp") as link, ExitStack() as stack:
         machines = {

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from weir.cells.cells import Cells
+from weir.cells.protocol import Settings
 from weir.running.execution import RunOptions
 from weir.studies import catalogue, identify
-from weir.studies.cells import Cells
 from weir.studies.identify.paths import PATHS
-from weir.studies.protocol import Settings
 
 
 def test_the_study_names_what_it_captured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

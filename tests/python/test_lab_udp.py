@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from weir.cells.protocol import Settings, StudyResult
 from weir.statistics.intervals import Estimate
 from weir.studies.catalogue import studies
 from weir.studies.lab_udp import STUDY, calibrated
@@ -18,7 +19,6 @@ from weir.studies.lab_udp.claims import CLAIMS, counted
 from weir.studies.lab_udp.experiment import STACKS, Experiment, experiments
 from weir.studies.lab_udp.findings import WINDOWED, Cells, findings, mean_error
 from weir.studies.lab_udp.published import SOURCES, Mismatch, Source, load, mismatches
-from weir.studies.protocol import Settings, StudyResult
 
 Rows = dict[tuple[str, str, str], dict[str, Any]]
 

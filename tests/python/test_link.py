@@ -275,7 +275,7 @@ def test_links_nest_and_reach_beyond_their_host() -> None:
     """The inner command talks to the outermost host, over both links."""
     before = outside()
     with echoing() as at:
-        inner = ["-m", "weir.cli", "link", "--quiet", "--rtt", "30ms", "--"]
+        inner = ["-m", "weir", "link", "--quiet", "--rtt", "30ms", "--"]
         echo = [sys.executable, "-c", ECHO, at, "5"]
         command = [sys.executable, *inner, *echo]
         done = behind("--quiet", "--rtt", "20ms", command=command)
@@ -287,7 +287,7 @@ def test_links_nest_and_reach_beyond_their_host() -> None:
 @requires.namespaces
 def test_three_links_deep_every_address_is_another() -> None:
     """Behind two links the addresses of the outer one are not to be seen, but are in use."""
-    link = (sys.executable, "-m", "weir.cli", "link", "--rtt", "1ms", "--")
+    link = (sys.executable, "-m", "weir", "link", "--rtt", "1ms", "--")
     done = behind("--rtt", "1ms", command=[*link, *link, "true"])
     assert done.returncode == 0, done.stderr
     networks = re.findall(r"link: (100\.64\.\d+)\.2;", done.stderr)
@@ -406,7 +406,7 @@ def test_a_server_runs_at_the_far_end(ready: str, tmp_path: Path) -> None:
 @requires.namespaces
 def test_a_server_inside_another_link_is_the_host_of_its_own() -> None:
     """The host of the outer link is out of reach, though an inherited variable names it."""
-    inner = [sys.executable, "-m", "weir.cli", "link", "--quiet", "--ready", "port:5000"]
+    inner = [sys.executable, "-m", "weir", "link", "--quiet", "--ready", "port:5000"]
     server = ["--server", f"{sys.executable} -c '{SERVER}'", "--"]
     done = behind("--quiet", command=[*inner, *server, sys.executable, "-c", CLIENT])
     assert (done.returncode, done.stdout) == (0, "got 5\n"), done.stderr

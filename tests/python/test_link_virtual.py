@@ -492,7 +492,7 @@ def test_iperf3_as_an_unprivileged_user_is_the_same_each_time(readable_home: Pat
         **{"check": False, "text": True},
     }
     command = [
-        *(_interpreter(as_another), "-m", "weir.cli", "link", "--virtual", "--rate", "10mbit"),
+        *(_interpreter(as_another), "-m", "weir", "link", "--virtual", "--rate", "10mbit"),
         *("--rtt", "40ms", "--queue", "1bdp", "--server", "iperf3 -s -1", "--ready", "port:5201"),
         *("--quiet", "--", "sh", "-c", "iperf3 -c $WEIR_LINK_HOST -t 3 -J"),
     ]

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 from made import described
 
+from weir.cells import claims
+from weir.cells.cells import Cells, cell, interval_text
+from weir.cells.protocol import Settings, StudyResult
 from weir.dynamics.fairness import jain
+from weir.experiments.contest import Contests
 from weir.running.execution import run_plan
 from weir.scenario.source import Source
 from weir.scenario.sweep import Plan, plan
 from weir.statistics.intervals import Estimate
-from weir.studies import claims
-from weir.studies.cells import Cells, cell, interval_text
-from weir.studies.contest import Contests
 from weir.studies.muzha.measures import index_of_printed, printed_range
-from weir.studies.protocol import Settings, StudyResult
 
 TINY = {"lengths": [4], "seconds": 7, "repeat": 2}
 WINDOWS = (4, 8, 32)

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from weir.studies import claims
+from weir.cells import claims
+from weir.cells.cells import Cells
+from weir.cells.protocol import Settings, StudyResult
 from weir.studies.catalogue import studies
-from weir.studies.cells import Cells
 from weir.studies.netesto import STUDY, measures
 from weir.studies.netesto.experiment import (
     CLIENTS,
@@ -21,7 +22,6 @@ from weir.studies.netesto.experiment import (
     stream_tests,
     study_plan,
 )
-from weir.studies.protocol import Settings, StudyResult
 
 pytestmark = pytest.mark.timeout(300)
 """The study runs in a fixture, whose time counts for the first test that asks for it."""

@@ -27,7 +27,7 @@ from weir.processes import netns
 
 def measured_up(left: netns.Namespace, right: netns.Namespace, folder: Path, *words: str) -> Any:
     """A test up from left to right; its row."""
-    program = [sys.executable, "-m", "weir.cli"]
+    program = [sys.executable, "-m", "weir"]
     serve = [*program, "serve", "--no-key", "--listen", f"{right.address}:9077"]
     with right.start(serve, stderr=subprocess.PIPE, text=True) as server:
         try:
@@ -221,7 +221,7 @@ def sshd(host: netns.Namespace, folder: Path) -> Iterator[str]:
 
 @requires.namespaces
 def test_over_ssh_a_server_is_started_and_ended(tmp_path: Path) -> None:
-    program = [sys.executable, "-m", "weir.cli"]
+    program = [sys.executable, "-m", "weir"]
     words = ["test", "ssh://peer", "--direction", "down", "--cc", "cubic", "-n", "1"]
     words += ["--duration", "4s", "--warmup", "2s", "--out", str(tmp_path), "--json", "-q"]
     path = netns.joined(rate="20mbit", delay="20ms", queue="1bdp")

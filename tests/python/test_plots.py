@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from made import compared
 
+from weir.cells import plot
 from weir.graphics import select, theme
 from weir.graphics.figure import below_each_other, in_columns, inline, layered
 from weir.graphics.heat import HeatAxes, heat_map
@@ -16,7 +17,6 @@ from weir.graphics.lines import LineAxes, lines, lines_if_any
 from weir.graphics.select import band, cases, line
 from weir.graphics.timeline import TimePanel, timeline
 from weir.plots import Figure, figures
-from weir.studies import plot
 
 
 @pytest.fixture(scope="module")

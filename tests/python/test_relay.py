@@ -29,7 +29,7 @@ def udp() -> Iterator[socket.socket]:
 def relaying(server: socket.socket, *asked: str) -> Iterator[tuple[Any, tuple[str, int]]]:
     """A relay process and where it listens."""
     host, port = server.getsockname()
-    command = [sys.executable, "-m", "weir.cli", "relay", "--listen", "127.0.0.1:0"]
+    command = [sys.executable, "-m", "weir", "relay", "--listen", "127.0.0.1:0"]
     with subprocess.Popen(
         [*command, "--to", f"{host}:{port}", *asked],
         stdout=subprocess.PIPE,

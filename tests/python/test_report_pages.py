@@ -14,10 +14,10 @@ from browser import Series, opened
 from weir import load
 from weir.api import reports
 from weir.api.verbs import study
+from weir.cells.protocol import Settings
 from weir.graphics import theme
 from weir.studies import catalogue
 from weir.studies.described import DescribedStudy
-from weir.studies.protocol import Settings
 from weir.studies.report import write_study
 from weir.validation import validate
 

@@ -12,13 +12,13 @@ from conftest import Invoke
 
 from weir import load
 from weir.api import reports
+from weir.cells.protocol import Cell, Settings, StudyResult
 from weir.report import ReportSection
 from weir.results.results import Results
 from weir.running.execution import run_plan
 from weir.scenario.plans import Comparison
 from weir.studies import catalogue
 from weir.studies import report as report_study
-from weir.studies.protocol import Cell, Settings, StudyResult
 
 
 class Tiny:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from made import described
 
+from weir.cells.cells import cell
+from weir.cells.protocol import Settings
 from weir.statistics.intervals import Estimate
 from weir.studies.adapters.measures import why
-from weir.studies.cells import cell
-from weir.studies.protocol import Settings
 
 _TRANSPORTS = {"weir": {"why": ""}, "paced": {"why": "paces"}, "all": {"why": "all of it"}}
 _GOODPUT: dict[str, float | str] = {"column": "goodput_mbps", "within": 0.05}

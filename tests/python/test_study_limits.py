@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from weir.cells.cells import Cells
+from weir.cells.protocol import Settings
 from weir.reading import LIMITS
 from weir.running.execution import RunOptions
 from weir.studies import catalogue, limits
-from weir.studies.cells import Cells
 from weir.studies.limits.cases import CASES
-from weir.studies.protocol import Settings
 
 
 def test_the_study_finds_configured_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

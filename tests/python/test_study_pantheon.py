@@ -13,11 +13,11 @@ from made import described
 
 from weir.api import reports
 from weir.api.verbs import study
+from weir.cells.cells import Cells
+from weir.cells.protocol import StudyResult
+from weir.experiments.schemes import END_TO_END, KINDS, present
 from weir.graphics.scatter import ScatterAxes, scatter
-from weir.studies.cells import Cells
 from weir.studies.pantheon.measures import SECONDS, packet_ms, poisson, titled
-from weir.studies.protocol import StudyResult
-from weir.studies.schemes import END_TO_END, KINDS, present
 
 COUNTS = ("1 flow", "3 flows")
 

@@ -7,10 +7,10 @@ from made import described
 
 import weir
 from weir.base.errors import InputError
+from weir.cells import claims
+from weir.cells.cells import cell
+from weir.cells.protocol import Settings
 from weir.statistics.intervals import Estimate
-from weir.studies import claims
-from weir.studies.cells import cell
-from weir.studies.protocol import Settings
 from weir.studies.quiche_2370.measures import in_time, late_percent
 
 

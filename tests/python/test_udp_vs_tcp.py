@@ -13,6 +13,8 @@ import requires
 
 from weir.api import reports
 from weir.base.disk import write_text
+from weir.cells.claims import verdict_of
+from weir.cells.protocol import Cell, Settings, StudyResult
 from weir.processes import netns
 from weir.processes.netns import NamespaceError
 from weir.results.results import Results
@@ -20,8 +22,6 @@ from weir.running.execution import run_plan
 from weir.scenario.source import Effective
 from weir.statistics.intervals import Estimate
 from weir.studies.catalogue import studies
-from weir.studies.claims import verdict_of
-from weir.studies.protocol import Cell, Settings, StudyResult
 from weir.studies.udp_vs_tcp import STUDY
 from weir.studies.udp_vs_tcp.experiment import (
     CONTENDERS,

@@ -12,6 +12,7 @@ from typing import Any, Unpack
 from weir.api.results import Results
 from weir.base import options
 from weir.base.options import documented
+from weir.cells.protocol import Settings, StudyResult
 from weir.controllers import trust
 from weir.running.execution import RESULTS, Execution, RunOptions, run_plan
 from weir.scenario import arguments
@@ -19,7 +20,6 @@ from weir.scenario.arguments import suggesting
 from weir.scenario.plans import Comparison, scenario_plan
 from weir.scenario.source import SIM, Source, read
 from weir.studies import catalogue
-from weir.studies.protocol import Settings, StudyResult
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 

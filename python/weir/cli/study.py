@@ -12,13 +12,13 @@ from rich.console import Group
 from weir.api import verbs
 from weir.base.grid import Grid, cautioned
 from weir.base.options import MEASUREMENT
+from weir.cells.cells import count_text, decimals, spread_text
+from weir.cells.protocol import SIZES, Cell, Settings, sources
 from weir.cli import complete, options, output, plans
 from weir.cli.table import option
 from weir.scenario.plans import Comparison
 from weir.scenario.source import SIM, worlds
 from weir.studies import catalogue
-from weir.studies.cells import count_text, decimals, spread_text
-from weir.studies.protocol import SIZES, Cell, Settings, sources
 
 _WIDEST = 12
 """Most columns of a printed table; wider ones are in the report and in `--json`."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from weir.cells.cells import digits
 from weir.conform.cases.bounds import FAIL, INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED
 from weir.conform.outcome import KNOWN, UNEXPECTED, Row, is_good
-from weir.studies.cells import digits
 
 HEADERS = (
     "verdict",

@@ -19,7 +19,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import weir
 from weir import _native
 from weir.guest import pinning, watchdog
 from weir.kernel.cache import Kernel
@@ -99,7 +98,7 @@ def arguments(machine: Machine) -> list[str]:
 
     It has nothing of this run but the seed: the folder of the job is the working directory.
     """
-    package = Path(weir.__file__).parent.parent
+    package = Path(__file__).parents[2]
     environment = {
         "PATH": "/usr/sbin:/usr/bin:/sbin:/bin",
         "PYTHONPATH": str(package),

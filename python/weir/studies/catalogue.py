@@ -11,11 +11,7 @@ from importlib.resources import files
 import weir.studies
 from weir.base.disk import write_text
 from weir.base.errors import InputError, unknown
-from weir.results import manifest
-from weir.scenario.plans import world_words
-from weir.scenario.source import SIM
-from weir.studies.described import FILE, DescribedStudy
-from weir.studies.protocol import (
+from weir.cells.protocol import (
     SIZES,
     Settings,
     Study,
@@ -24,6 +20,10 @@ from weir.studies.protocol import (
     WorldlyStudy,
     capitalised,
 )
+from weir.results import manifest
+from weir.scenario.plans import world_words
+from weir.scenario.source import SIM
+from weir.studies.described import FILE, DescribedStudy
 
 _SUITES = {"ccwg": "bbr rfc9743 ns3", "transperf": "transperf"}
 """Former studies, and the suites that took their place."""

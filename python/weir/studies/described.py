@@ -15,16 +15,16 @@ from importlib import import_module
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
+from weir.cells import claims
+from weir.cells.cells import Cells, cell
+from weir.cells.protocol import Cell, Settings, StudyResult, capitalised
+from weir.cells.texts import Entry, Scope, evaluated, expanded, filled, sentences
+from weir.experiments.contest import Contests
 from weir.results.results import Results
 from weir.running.execution import run_plan
 from weir.scenario.plans import world_words
 from weir.scenario.source import SIM, Source
 from weir.scenario.sweep import Plan, plan
-from weir.studies import claims
-from weir.studies.cells import Cells, cell
-from weir.studies.contest import Contests
-from weir.studies.protocol import Cell, Settings, StudyResult, capitalised
-from weir.studies.texts import Entry, Scope, evaluated, expanded, filled, sentences
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection

@@ -9,6 +9,9 @@ from typing import Any
 import polars as pl
 
 from weir.base import bounded
+from weir.cells.cells import Cells, frame, runs_of
+from weir.cells.tables import claims_table, study_table, value_table
+from weir.cells.texts import Entry, Scope, evaluated, expanded, filled
 from weir.graphics.bars import BarAxes, bars
 from weir.graphics.dots import DotAxes, dots
 from weir.graphics.figure import Figure
@@ -20,9 +23,6 @@ from weir.report.model import ReportSection, ReportTable
 from weir.results import manifest
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate
-from weir.studies.cells import Cells, frame, runs_of
-from weir.studies.tables import claims_table, study_table, value_table
-from weir.studies.texts import Entry, Scope, evaluated, expanded, filled
 
 _TEXT = ("panel", "row", "column", "series", "group", "text")
 """Columns of figures that hold text; all others hold numbers."""

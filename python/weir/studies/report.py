@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from weir.base import bounded
+from weir.cells.protocol import DrawnStudy
+from weir.cells.protocol import sources as value_sources
+from weir.cells.tables import table_sections
 from weir.report import summary, write_report
 from weir.report.compose import with_provenance
 from weir.report.model import Report, ReportSection, cautioned
 from weir.results import manifest
 from weir.results.results import Results
 from weir.studies.catalogue import studies
-from weir.studies.protocol import DrawnStudy
-from weir.studies.protocol import sources as value_sources
-from weir.studies.tables import table_sections
 
 _MAIN = 7
 """Number of findings at the top; a study orders them by importance."""

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from weir.controllers.kernel_cc.machine import KernelCcError, available
+from weir.experiments.staggered import RANDOM_WAIT_S, Timing
 from weir.recordings.guest import DRAWING
 from weir.recordings.judge import Kind
 from weir.recordings.truth import Flow
 from weir.scenario.source import Source
 from weir.studies.book.experiment import THREE_FLOWS, TWO_FLOWS
-from weir.studies.staggered import RANDOM_WAIT_S, Timing
 
 BUILT_IN = ("reno", "cubic", "bbr")
 """What nearly every Linux has."""

@@ -1,6 +1,6 @@
 """Congestion controls for this machine's kernel, as BPF programs (struct_ops).
 
-    from weir import kernel_cc
+    from weir.controllers import kernel_cc
 
     kernel_cc.install("vegas")      # ["bpf_vegas"]: ships with Weir
     kernel_cc.listed()              # the kernel's own, and what BPF added

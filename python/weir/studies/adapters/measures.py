@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from weir.cells.cells import Cells, digits
+from weir.cells.claims import ratio
+from weir.experiments.contest import Contests
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies.cells import Cells, digits
-from weir.studies.claims import ratio
-from weir.studies.contest import Contests
 
 _DELAY = "queue_delay_ms_mean"
 _UNKNOWN = "; no setting of the host explains it"

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from weir.cells.protocol import Cell, Settings, StudyResult
+from weir.cells.texts import Scope
 from weir.results.results import Results
 from weir.scenario.source import KERNEL, SIM, VIRTUAL
 from weir.scenario.sweep import Plan
 from weir.studies.book import joins, mix, rpc, series, worlds
 from weir.studies.book.experiment import EXTENTS, staggered_tests, study_plan
 from weir.studies.described import DescribedStudy
-from weir.studies.protocol import Cell, Settings, StudyResult
-from weir.studies.texts import Scope
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection

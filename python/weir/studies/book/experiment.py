@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
+from weir.experiments import load, staggered
+from weir.experiments.networks import LAN, NETWORKS, WAN_10G, WAN_10M, Network
+from weir.experiments.staggered import Timing
 from weir.scenario.source import Source
 from weir.scenario.sweep import Plan, plan
-from weir.studies import load, staggered
-from weir.studies.networks import LAN, NETWORKS, WAN_10G, WAN_10M, Network
-from weir.studies.staggered import Timing
 
 _FOUR = ("reno", "cubic", "bbr", "vegas")
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 
+from weir.cells.cells import cell
+from weir.cells.protocol import Cell
 from weir.dynamics import criteria
+from weir.experiments.joins import joins, wait_cell
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate, mean_interval
 from weir.studies.book.experiment import TWO_FLOWS, Staggered
-from weir.studies.cells import cell
-from weir.studies.joins import joins, wait_cell
-from weir.studies.protocol import Cell
 
 TWO, THREE, MIXED = "2-flow", "3-flow", "mixed"
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import polars as pl
 
+from weir.cells.cells import Cells, digits
+from weir.cells.claims import ratio, size_of
 from weir.dynamics.criteria import EPSILON
+from weir.experiments.networks import NETWORKS
 from weir.statistics.intervals import Estimate
 from weir.studies.book.experiment import AT_SWITCH, BUFFERS, RIVAL_BUFFERS, STREAMS
 from weir.studies.book.joins import MEANING
 from weir.studies.book.series import DRAWN, over_time
-from weir.studies.cells import Cells, digits
-from weir.studies.claims import ratio, size_of
-from weir.studies.networks import NETWORKS
 
 __all__ = ["AT_SWITCH", "BUFFERS", "DRAWN", "EPSILON", "MEANING", "RIVAL_BUFFERS", "STREAMS"]
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from weir.cells.cells import cell, goodput_interval
+from weir.cells.protocol import Cell
+from weir.experiments.latencies import Latencies, kind, labelled_flows
+from weir.experiments.networks import LAN
 from weir.results.results import Results
 from weir.statistics.intervals import mean_interval
 from weir.studies.book.experiment import AT_SWITCH, STREAMS, Extent, Mix, mix_tests
-from weir.studies.cells import cell, goodput_interval
-from weir.studies.latencies import Latencies, kind, labelled_flows
-from weir.studies.networks import LAN
-from weir.studies.protocol import Cell
 
 GOODPUT = {name: f"mix-{name}" for name in (*Mix.REQUESTS, "stream")}
 """Tables of goodput: of either connection of requests, and of one stream on average."""

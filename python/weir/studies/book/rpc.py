@@ -7,6 +7,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from weir.cells.cells import cell, goodput_interval
+from weir.cells.protocol import Cell
+from weir.experiments.latencies import Latencies, labelled_flows
+from weir.experiments.networks import LAN
 from weir.results.results import Results
 from weir.statistics.intervals import mean_interval
 from weir.studies.book.experiment import (
@@ -22,10 +26,6 @@ from weir.studies.book.experiment import (
     buffer_tests,
     rpc_tests,
 )
-from weir.studies.cells import cell, goodput_interval
-from weir.studies.latencies import Latencies, labelled_flows
-from weir.studies.networks import LAN
-from weir.studies.protocol import Cell
 
 FIGURES = dict(zip(REQUESTS, ("fig-18", "fig-19"), strict=True))
 BUFFER_FIGURE = "fig-20"

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from weir.cells.cells import Cells, cell
+from weir.cells.protocol import Cell
+from weir.experiments.staggered import goodputs, windows
 from weir.results.results import Results
 from weir.statistics.intervals import mean_interval
 from weir.studies.book.experiment import TWO_FLOWS, Staggered
-from weir.studies.cells import Cells, cell
-from weir.studies.protocol import Cell
-from weir.studies.staggered import goodputs, windows
 
 GOODPUT, WINDOW, UNFAIR = "fig-15", "fig-16", "fig-17"
 

@@ -12,6 +12,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from weir.cells.cells import Cells, cell, digits
+from weir.cells.protocol import Cell, Settings, StudyResult
+from weir.experiments.latencies import labelled_flows
+from weir.experiments.networks import LAN, NETWORKS, WAN_10G, WAN_10M, WAN_100M, Network
 from weir.results.results import Results
 from weir.running.execution import run_plan
 from weir.scenario.source import SIM, VIRTUAL, Source
@@ -26,10 +30,6 @@ from weir.studies.book.experiment import (
     Experiment,
     Staggered,
 )
-from weir.studies.cells import Cells, cell, digits
-from weir.studies.latencies import labelled_flows
-from weir.studies.networks import LAN, NETWORKS, WAN_10G, WAN_10M, WAN_100M, Network
-from weir.studies.protocol import Cell, Settings, StudyResult
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection

@@ -6,10 +6,10 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from weir.cells.cells import Cells
 from weir.dynamics.fairness import harm_interval
+from weir.experiments.contest import Contests
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies.cells import Cells
-from weir.studies.contest import Contests
 
 BySeed = Mapping[int, float | None]
 

@@ -13,15 +13,15 @@ from pathlib import Path as File
 from typing import TYPE_CHECKING
 
 from weir import reading
+from weir.cells.cells import cell
+from weir.cells.protocol import Cell, Settings, StudyResult, capitalised
+from weir.experiments import captured
 from weir.kernel.recipe import CONTROLS
 from weir.results.results import Results
 from weir.scenario.source import SIM, VIRTUAL
 from weir.scenario.sweep import Plan
 from weir.statistics.intervals import Estimate, mean_interval, share_interval
-from weir.studies import captured
-from weir.studies.cells import cell
 from weir.studies.identify.paths import PATHS
-from weir.studies.protocol import Cell, Settings, StudyResult, capitalised
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -76,9 +76,9 @@ class Identify:
 
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """The confusion matrix as a picture, and the tables."""
+        from weir.cells.confusion import Words, matrix
+        from weir.cells.tables import study_table
         from weir.report.model import ReportSection
-        from weir.studies.confusion import Words, matrix
-        from weir.studies.tables import study_table
 
         parts = {name: [row for row in rows if row["table"] == name] for name in _TITLES}
         words = Words(

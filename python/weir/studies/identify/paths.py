@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weir.studies.captured import Keys, path_keys
+from weir.experiments.captured import Keys, path_keys
 
 _SMALL: dict[str, Keys] = {
     "DSL": path_keys("5mbit", "45ms", "40p"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from weir.cells.protocol import Cell, Settings, StudyResult
 from weir.results.results import Results
 from weir.running.execution import RunOptions, run_plan
 from weir.scenario.source import SIM
@@ -20,7 +21,6 @@ from weir.studies.lab_udp.experiment import study_plan
 from weir.studies.lab_udp.findings import findings
 from weir.studies.lab_udp.published import SOURCES, Source, load
 from weir.studies.lab_udp.throughputs import SUFFIX, throughput_cells
-from weir.studies.protocol import Cell, Settings, StudyResult
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection

@@ -10,6 +10,9 @@ from dataclasses import replace
 
 import polars as pl
 
+from weir.cells.plot import comparison
+from weir.cells.protocol import Cell
+from weir.cells.tables import study_table
 from weir.plots import Figure
 from weir.report.html import slug
 from weir.report.model import ReportSection
@@ -18,9 +21,6 @@ from weir.scenario.source import SIM
 from weir.studies.lab_udp.experiment import Experiment, columns
 from weir.studies.lab_udp.published import SOURCES, Drawing, Source, Table, load
 from weir.studies.lab_udp.throughputs import SUFFIX
-from weir.studies.plot import comparison
-from weir.studies.protocol import Cell
-from weir.studies.tables import study_table
 
 _CAPTION = (
     "As {source} draws it, from its numbers and from ours: the serial relay is the one that was "

@@ -7,13 +7,13 @@ from importlib.resources import files
 from itertools import pairwise
 from statistics import fmean, linear_regression, median
 
+from weir.cells.texts import sentences
 from weir.studies.lab_udp.calibration import RELAY_HANDLINGS, Model
 from weir.studies.lab_udp.cells import StudyCell
 from weir.studies.lab_udp.claims import CLAIMS, counted
 from weir.studies.lab_udp.experiment import RELAYS
 from weir.studies.lab_udp.published import Source, in_words, mismatches
 from weir.studies.lab_udp.throughputs import throughput_ratios
-from weir.studies.texts import sentences
 
 WINDOWED = ("W=5", "W=10", "W=20", "W=30")
 

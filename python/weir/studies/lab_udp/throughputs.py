@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from weir.cells.protocol import Cell
 from weir.statistics.intervals import Estimate
 from weir.studies.lab_udp.cells import StudyCell
 from weir.studies.lab_udp.experiment import RELAYS
 from weir.studies.lab_udp.published import Source
-from weir.studies.protocol import Cell
 
 SUFFIX = "-throughput"
 """A table of times `002-loss` has its throughputs in `002-loss-throughput`."""

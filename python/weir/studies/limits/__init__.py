@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from weir import reading
 from weir.base.errors import InputError
+from weir.cells.cells import cell
+from weir.cells.protocol import Cell, Settings, StudyResult, capitalised
+from weir.experiments import captured
 from weir.results.results import Results
 from weir.scenario.source import SIM, VIRTUAL
 from weir.scenario.sweep import Plan
 from weir.statistics.intervals import mean_interval
-from weir.studies import captured
-from weir.studies.cells import cell
 from weir.studies.limits.cases import CASES
-from weir.studies.protocol import Cell, Settings, StudyResult, capitalised
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -82,9 +82,9 @@ class LimitsStudy:
 
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """A confusion matrix for each place, and the table."""
+        from weir.cells.confusion import Words, matrix
+        from weir.cells.tables import study_table
         from weir.report.model import ReportSection
-        from weir.studies.confusion import Words, matrix
-        from weir.studies.tables import study_table
 
         summary = [row for row in rows if row["table"] == SUMMARY]
         sections = [

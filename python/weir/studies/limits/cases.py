@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from weir.studies.captured import Keys, path_keys
+from weir.experiments.captured import Keys, path_keys
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import Any
 
 import polars as pl
 
+from weir.cells.cells import Cells, cell
+from weir.cells.protocol import Cell
 from weir.dynamics.fairness import jain
+from weir.experiments.contest import Contests
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate, jackknife, mean_interval, mean_ratio
-from weir.studies.cells import Cells, cell
-from weir.studies.contest import Contests
-from weir.studies.protocol import Cell
 
 BySeed = Mapping[int, float | None]
 

@@ -10,13 +10,13 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any
 
+from weir.cells.protocol import Cell, Settings
+from weir.cells.texts import Scope
 from weir.results.results import Results
 from weir.scenario.sweep import Plan
 from weir.studies.described import DescribedStudy
 from weir.studies.netesto import measures
 from weir.studies.netesto.experiment import EXTENTS, study_plan
-from weir.studies.protocol import Cell, Settings
-from weir.studies.texts import Scope
 
 
 class Netesto(DescribedStudy):

@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from weir.experiments import load, staggered
+from weir.experiments.networks import LAN, WAN_10M, WAN_100M, Network
+from weir.experiments.staggered import Timing
 from weir.scenario.source import Source
 from weir.scenario.sweep import Plan, plan
-from weir.studies import load, staggered
-from weir.studies.networks import LAN, WAN_10M, WAN_100M, Network
-from weir.studies.staggered import Timing
 
 BASELINE = "cubic"
 """What Linux hosts use by default, and the scripts compare with."""

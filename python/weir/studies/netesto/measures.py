@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from weir.cells.cells import Cells, cell, frame, goodput_interval
+from weir.cells.protocol import Cell
+from weir.experiments.joins import Join, joins, wait_cell
+from weir.experiments.latencies import Latencies, kind, labelled_flows
+from weir.experiments.networks import LAN, NETWORKS, WAN_10M, WAN_100M, Network
 from weir.results.results import Results
 from weir.statistics.censoring import Wait
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies.cells import Cells, cell, frame, goodput_interval
-from weir.studies.joins import Join, joins, wait_cell
-from weir.studies.latencies import Latencies, kind, labelled_flows
 from weir.studies.netesto.experiment import (
     MIXES,
     RATE_STACKS,
@@ -26,8 +28,6 @@ from weir.studies.netesto.experiment import (
     small_and_large,
     stream_tests,
 )
-from weir.studies.networks import LAN, NETWORKS, WAN_10M, WAN_100M, Network
-from weir.studies.protocol import Cell
 
 __all__ = ["NETWORKS", "flow_name", "size_buffers", "small_and_large"]
 

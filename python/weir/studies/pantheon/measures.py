@@ -12,10 +12,10 @@ from typing import Any
 
 import polars as pl
 
+from weir.cells.cells import Cells
+from weir.experiments.schemes import END_TO_END, KINDS, present
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate
-from weir.studies.cells import Cells
-from weir.studies.schemes import END_TO_END, KINDS, present
 
 __all__ = ["END_TO_END", "KINDS", "present"]
 

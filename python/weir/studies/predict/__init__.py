@@ -12,16 +12,16 @@ from pathlib import Path as File
 from typing import TYPE_CHECKING, Any
 
 from weir.advice import choices, predictions
+from weir.cells.cells import cell
+from weir.cells.protocol import Cell, Settings, StudyResult
 from weir.estimates.quantity import Quantity
+from weir.experiments import captured
 from weir.modelling import inputs, simulate
 from weir.results.results import Results
 from weir.scenario.source import SIM, VIRTUAL
 from weir.scenario.sweep import Plan
 from weir.statistics.intervals import mean_interval
-from weir.studies import captured
-from weir.studies.cells import cell
 from weir.studies.predict.paths import PATHS
-from weir.studies.protocol import Cell, Settings, StudyResult
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -58,9 +58,9 @@ class Predict:
 
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """The picture of all predictions, and the tables."""
+        from weir.cells.tables import study_table
         from weir.report.model import ReportSection
         from weir.studies.predict.figures import scatter
-        from weir.studies.tables import study_table
 
         names = dict.fromkeys(row["table"] for row in rows)
         kind = dict.fromkeys(names, "of the prediction") | {SUMMARY: "over the predictions"}

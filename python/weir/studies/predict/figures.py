@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import altair as alt
 import polars as pl
 
+from weir.cells.protocol import Cell
 from weir.graphics import theme
 from weir.graphics.figure import inline, layered
 from weir.plots import Figure
-from weir.studies.protocol import Cell
 
 _SIZE = 270
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from weir.studies.captured import Keys, path_keys
+from weir.experiments.captured import Keys, path_keys
 
 _SMALL: dict[str, Keys] = {
     "cable": path_keys("20mbit", "30ms", "100p"),

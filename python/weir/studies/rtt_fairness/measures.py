@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weir.dynamics.fairness import rtt_exponent
+from weir.experiments.contest import Contests
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies.contest import Contests
 
 Point = tuple[float, float]
 """RTT and goodput of the long way, both over those of the short one."""

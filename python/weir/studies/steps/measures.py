@@ -9,12 +9,12 @@ from typing import Any
 
 import polars as pl
 
+from weir.cells.protocol import Cell
 from weir.dynamics.curves import Curve, curves
 from weir.dynamics.responses import step_response
+from weir.experiments.joins import wait_cell
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies.joins import wait_cell
-from weir.studies.protocol import Cell
 
 _PAYLOAD = 1448 / 1500
 """Application bytes per byte of a full packet."""

@@ -10,12 +10,12 @@ from functools import cached_property
 from importlib.resources import files
 from typing import Any
 
+from weir.cells.protocol import Cell, Settings, StudyResult
 from weir.processes import netns
 from weir.results.results import Results
 from weir.running.execution import RunOptions, run_plan
 from weir.scenario.sweep import Plan
 from weir.studies.described import DescribedStudy
-from weir.studies.protocol import Cell, Settings, StudyResult
 from weir.studies.udp_vs_tcp.experiment import EXTENTS, Extent, study_plan
 from weir.studies.udp_vs_tcp.findings import findings as transfer_findings
 from weir.studies.udp_vs_tcp.measures import Tables, study_cells

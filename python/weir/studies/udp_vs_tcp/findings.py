@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from weir.studies.cells import digits
-from weir.studies.claims import TABLE, in_words, summary
-from weir.studies.protocol import Cell
+from weir.cells.cells import digits
+from weir.cells.claims import TABLE, in_words, summary
+from weir.cells.protocol import Cell
 from weir.studies.udp_vs_tcp.experiment import (
     CONTENDERS,
     PACKETS,

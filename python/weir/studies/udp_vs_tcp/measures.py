@@ -9,10 +9,10 @@ from functools import cached_property
 
 import polars as pl
 
+from weir.cells.cells import Cells, cell
+from weir.cells.protocol import Cell
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies.cells import Cells, cell
-from weir.studies.protocol import Cell
 from weir.studies.udp_vs_tcp.experiment import CONTENDERS, PACKETS, SETTINGS, SIZES, Contender
 from weir.studies.udp_vs_tcp.published import Printed, Source, Table, load
 from weir.transfer.runs import GIVEN_UP

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+from weir.cells.cells import Cells, cell, digits
+from weir.cells.protocol import Cell
 from weir.statistics.intervals import Estimate, rounded
-from weir.studies.cells import Cells, cell, digits
-from weir.studies.protocol import Cell
 
 TABLE = "expectations"
 COLUMN = "value"

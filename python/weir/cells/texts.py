@@ -10,12 +10,12 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from jinja2.environment import TemplateExpression
 
+from weir.cells import claims
+from weir.cells.cells import digits, interval_text
+from weir.cells.protocol import capitalised
 from weir.report.html import slug
 from weir.report.summary import listed
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies import claims
-from weir.studies.cells import digits, interval_text
-from weir.studies.protocol import capitalised
 
 Scope = Mapping[str, Any]
 """Values by name: constants of the study, its size, its cells, its functions."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from weir.cells.cells import cell
+from weir.cells.protocol import Cell
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate, mean_interval
 from weir.statistics.requests import percentiles
-from weir.studies.cells import cell
-from weir.studies.protocol import Cell
 
 
 def labelled_flows(results: Results) -> pl.DataFrame:

@@ -11,13 +11,13 @@ from typing import Any
 
 from weir import reading
 from weir.base.errors import InputError
+from weir.cells.protocol import Settings
 from weir.results.results import Results
 from weir.running.execution import RunOptions, run_plan
 from weir.scenario import capture
 from weir.scenario.plans import world_words
 from weir.scenario.source import LIBRARY, SIM, Source
 from weir.scenario.sweep import Plan, plan
-from weir.studies.protocol import Settings
 
 Keys = Mapping[str, str]
 """Keys of a scenario."""

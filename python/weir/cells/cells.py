@@ -9,9 +9,9 @@ from typing import Any
 
 import polars as pl
 
+from weir.cells.protocol import PUBLISHED, Cell
 from weir.results.results import Results
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies.protocol import PUBLISHED, Cell
 
 
 def cell(

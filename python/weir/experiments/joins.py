@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from weir.cells.cells import cell
+from weir.cells.protocol import Cell
 from weir.dynamics import convergence, criteria
 from weir.dynamics.curves import Curve, curves
+from weir.experiments.staggered import Timing
 from weir.results.results import Results
 from weir.statistics.censoring import Wait, Waits, summarised
 from weir.statistics.intervals import Estimate, mean_interval
-from weir.studies.cells import cell
-from weir.studies.protocol import Cell
-from weir.studies.staggered import Timing
 
 _BIN_S = 1.0
 """The width of a bin in a test of 60 s; at 40 ms and one BDP of buffer a second is a dozen round

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from weir.experiments.networks import Network
 from weir.results.results import Results
-from weir.studies.networks import Network
 
 _FLOW = """
 [[flow]]

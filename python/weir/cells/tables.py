@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from weir.cells import claims
+from weir.cells import plot as figures
+from weir.cells.cells import Cells, count_text, decimals, digits, spread_text
+from weir.cells.protocol import sources as value_sources
 from weir.report.html import slug
 from weir.report.model import Cell as TableCell
 from weir.report.model import ReportSection, ReportTable
-from weir.studies import claims
-from weir.studies import plot as figures
-from weir.studies.cells import Cells, count_text, decimals, digits, spread_text
-from weir.studies.protocol import sources as value_sources
 
 Rows = Sequence[Mapping[str, Any]]
 """Cells as `study.json` keeps them."""

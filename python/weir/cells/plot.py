@@ -8,9 +8,9 @@ from typing import Any
 import altair as alt
 import polars as pl
 
+from weir.cells.protocol import sources
 from weir.graphics import encode, theme
 from weir.graphics.figure import Figure, inline, layered
-from weir.studies.protocol import sources
 
 _HEIGHT = 220
 _LOG_FROM = 20.0

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
+from weir.cells.protocol import Cell
 from weir.graphics.figure import inline, layered
 from weir.plots import Figure
-from weir.studies.protocol import Cell
 
 _STEP = 22
 

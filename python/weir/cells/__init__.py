@@ -1,0 +1,1 @@
+"""Cells of studies: published and measured values, claims, and their texts, tables, pictures."""

@@ -1,5 +1,0 @@
-"""`python -m weir.cli`, for where the script `weir` is not on the path."""
-
-from weir.cli import main
-
-main()

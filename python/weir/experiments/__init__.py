@@ -1,0 +1,1 @@
+"""What several studies share: networks, loads, schemes, captured flows and measures."""
