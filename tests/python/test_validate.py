@@ -492,7 +492,7 @@ def test_nothing_to_compare_is_refused_with_the_reasons(invoke: Invoke, tmp_path
 
 # Documented.
 
-DOCUMENT = TRUTH.parents[1] / "docs" / "validation.md"
+DOCUMENT = TRUTH.parents[1] / "docs" / "validation" / "README.md"
 _BEGIN = "<!-- results: written by a test from `weir validate --reference tests/truth` -->\n"
 _END = "<!-- end of results -->\n"
 _STALE = 0.01

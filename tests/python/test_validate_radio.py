@@ -37,7 +37,7 @@ SUBSET = (
 )
 """What is run here, all of it as `weir validate --radio` runs it."""
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "validation-radio.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "validation" / "radio.md"
 _BEGIN = "<!-- radio: written by a test from `weir validate --radio` -->\n"
 _END = "<!-- end of radio -->\n"
 
