@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import figures
 import polars as pl
 import pytest
 from conftest import Invoke
@@ -543,3 +544,4 @@ def test_bless_the_results_in_the_documentation(tmp_path: Path) -> None:
     after = rest.split(_END)[1]
     whole = "".join((before, _BEGIN, "\n", text, "\n", points, "\n", _END, after))
     DOCUMENT.write_text(whole, encoding="utf-8")
+    figures.write()

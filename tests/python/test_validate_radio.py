@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import figures
 import numpy as np
 import pytest
 from conftest import Invoke
@@ -244,6 +245,7 @@ def test_the_document_has_what_the_command_printed(found: Validation, tmp_path: 
         DOCUMENT.write_text(
             f"{before}{_BEGIN}\n{tables}\n{points}\n{_END}{after}", encoding="utf-8"
         )
+        figures.write()
         return
     cells = {cell.strip() for line in listed.splitlines() for cell in line.split("|")}
     for row in found.rows:
