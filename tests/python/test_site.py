@@ -96,7 +96,8 @@ def test_examples_can_be_tried(site: Path) -> None:
     labels = {
         name: re.findall(r'laboratory/index.html#[^"]*" target="?_blank"?>([^<]*)<', text)
         for name, text in (
-            (str(p.relative_to(site)), p.read_text(encoding="utf-8")) for p in site.glob("**/*.html")
+            (str(p.relative_to(site)), p.read_text(encoding="utf-8"))
+            for p in site.glob("**/*.html")
         )
     }
     assert labels["lab.html"] == ["two-flows from 12 s", "parking-lot from 5 s"]
