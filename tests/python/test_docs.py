@@ -226,10 +226,17 @@ def test_bless_the_figures() -> None:
     figures.write()
 
 
-def test_the_number_of_recorded_runs_is_that_of_their_summary() -> None:
+@pytest.mark.parametrize(
+    ("page", "pattern"),
+    [
+        ("README.md", r"(\d+)\s+recorded kernel runs"),
+        ("docs/validation/README.md", r"(\d+)\s+recordings, of Linux"),
+        ("tests/truth/README.md", r"Recordings of (\d+) runs"),
+    ],
+)
+def test_the_number_of_recorded_runs_is_that_of_their_summary(page: str, pattern: str) -> None:
     recorded = len(json.loads((ROOT / "tests/truth/summary.json").read_text(encoding="utf-8")))
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"(\d+)\s+recorded kernel runs", text) == [str(recorded)]
+    assert re.findall(pattern, (ROOT / page).read_text(encoding="utf-8")) == [str(recorded)]
 
 
 def test_the_map_is_short_and_complete() -> None:
