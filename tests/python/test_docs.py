@@ -16,9 +16,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import figures
 import pytest
 import requires
 from conftest import Invoke
+from figures import FIGURES, Figure
 from typer.testing import CliRunner
 
 import weir
@@ -45,6 +47,8 @@ _LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 _CODE = re.compile(r"`([^`\n]+)`")
 CATALOGUE = ROOT / "docs/catalogue.md"
+MOST_PAGES = 25
+"""Directly in `docs`, and in the first two levels of the site's navigation."""
 _BEGIN = "<!-- catalogue: written by a test from `weir list` -->\n"
 _END = "<!-- end of catalogue -->\n"
 _TINY = {
@@ -214,18 +218,38 @@ def test_the_catalogue_lists_what_there_is() -> None:
     assert listed == _catalogue(), "WEIR_BLESS=1 pytest tests/python/test_docs.py rewrites it"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/README.md"])
-def test_the_headline_is_that_of_the_validation(page: str) -> None:
-    """The number of rows that agree with Linux is the one that a test writes."""
-    results = (ROOT / "docs/validation.md").read_text(encoding="utf-8")
-    (rows,) = re.findall(
-        r"<!-- results: .*?^- (\d+ of \d+) judged rows hold\.$", results, re.M | re.S
-    )
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
+def test_a_figure_is_the_same_in_all_its_places(figure: Figure) -> None:
+    assert figure.wrong() == [], "WEIR_BLESS=1 pytest tests/python/test_docs.py -k figure writes it"
+
+
+@pytest.mark.skipif("WEIR_BLESS" not in os.environ, reason="rewrites documents")
+def test_bless_the_figures() -> None:
+    figures.write()
+
+
+@pytest.mark.parametrize(
+    ("page", "pattern"),
+    [
+        ("README.md", r"(\d+)\s+recorded kernel runs"),
+        ("docs/validation/README.md", r"(\d+)\s+recordings, of Linux"),
+        ("tests/truth/README.md", r"Recordings of (\d+) runs"),
+    ],
+)
+def test_the_number_of_recorded_runs_is_that_of_their_summary(page: str, pattern: str) -> None:
     recorded = len(json.loads((ROOT / "tests/truth/summary.json").read_text(encoding="utf-8")))
-    assert f"| recorded runs of Linux 6.1 | {rows} rows" in results
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert re.findall(r"agrees with Linux 6\.1: (\d+ of \d+) rows", text) == [rows]
-    assert set(re.findall(r"(\d+)\s+recorded kernel runs", text)) <= {str(recorded)}
+    assert re.findall(pattern, (ROOT / page).read_text(encoding="utf-8")) == [str(recorded)]
+
+
+def test_the_map_is_short_and_complete() -> None:
+    top = sorted((ROOT / "docs").glob("*.md"))
+    assert len(top) <= MOST_PAGES
+    index = ROOT / "docs/README.md"
+    listed = {(index.parent / link.partition("#")[0]).resolve() for link in _links(index)}
+    pages = set((ROOT / "docs").glob("**/*.md")) - {index}
+    assert {page for page in pages if page.parent.name != "studies"} <= listed
+    _, navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")
+    assert 10 <= len(re.findall(r"^(?: {2}| {6})- ", navigation, re.MULTILINE)) <= MOST_PAGES
 
 
 def test_contributing_names_files_that_exist() -> None:

@@ -52,7 +52,7 @@ class Kernel:
 
 
 # A receiver answers 0.06 to 0.1 ms after a segment was due, a sender 0.03 ms after an
-# acknowledgement was (docs/validation.md): mostly the waking of a thread on another core.
+# acknowledgement was (docs/validation): mostly the waking of a thread on another core.
 LIVE = Kernel(
     KERNEL, catalogue.BUILT_IN, judge.LIVE, is_exact=False, extra_us=110, receiver=receiver.here
 )
