@@ -639,8 +639,8 @@ class Scenario:
     def from_json(text: str) -> Scenario:
         """Read the canonical form. Raises ``ScenarioError``."""
 
-    def to_json(self) -> str:
-        """Return the canonical form, in JSON."""
+    def fields(self) -> dict[str, Any]:
+        """Return the canonical form, as a dictionary."""
 
     def at(self, point: Sequence[tuple[str, str]]) -> Scenario:
         """Return the scenario at a point of a sweep, as if each key had been overridden.

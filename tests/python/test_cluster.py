@@ -174,7 +174,7 @@ def test_a_run_that_fails_fails_alone(plan: Plan, pair: Workers) -> None:
     sound = plan.runs[0].case.scenario
     with clusters.connected(str(pair.file)) as executor:
         answers = [executor.submit(runner.execute, sound, seed) for seed in range(8)]
-        bad = executor.submit(runner.execute, Effective("{}", {}), 1)
+        bad = executor.submit(runner.execute, Effective({}), 1)
         assert "at least one [[flow]] is needed" in str(bad.exception(30))
         tables = answers[3].result(30)
     assert tables["flows"].equals(runner.execute(sound, 3)["flows"])

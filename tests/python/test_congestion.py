@@ -200,7 +200,8 @@ def test_threads_processes_and_hash_seeds_change_nothing(mine: Path) -> None:
     for other in (threads, processes):
         assert_frame_equal(alone.samples, other.samples, check_exact=True)
     script = (
-        "import hashlib, sys; from weir.controllers import trust; from weir.running.runner import execute\n"
+        "import hashlib, sys; from weir.controllers import trust\n"
+        "from weir.running.runner import execute\n"
         "from weir.scenario.source import Effective\n"
         "with trust.deciding(trust.everything):\n"
         "    tables = execute(Effective.from_json(sys.stdin.read()), 1)\n"
