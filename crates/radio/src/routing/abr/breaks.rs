@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
-use super::message::{AbrMessage, Backtrack, RouteKey};
 use super::table::{Route, State};
 use super::{Abr, Notices, is_back};
 use crate::datagram::{Content, DropReason, NodeId};
+use crate::routing::messages::{AbrMessage, Backtrack, RouteKey};
 use crate::routing::{Cx, LinkFailure, Message, Packet};
 use weir_net::Parcel;
 

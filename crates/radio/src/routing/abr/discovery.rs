@@ -5,11 +5,11 @@ use std::fmt::Debug;
 
 use weir_units::{Duration, Instant};
 
-use super::message::{AbrMessage, AbrQuery, AbrReply, RouteKey, Visit};
 use super::table::{Route, State};
 use super::{Abr, Next};
 use crate::datagram::{DropReason, NodeId};
 use crate::routing::latencies::Latencies;
+use crate::routing::messages::{AbrMessage, AbrQuery, AbrReply, RouteKey, Visit};
 use crate::routing::{Cx, newer};
 use weir_net::Parcel;
 

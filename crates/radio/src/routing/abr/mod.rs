@@ -41,14 +41,12 @@
 mod breaks;
 mod config;
 mod discovery;
-mod message;
 mod signal;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use config::AbrConfig;
-pub use message::{AbrMessage, AbrQuery, AbrReply, Backtrack, RouteKey, Visit};
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -59,9 +57,10 @@ use self::discovery::{Choice, Discovery, ReplyTimes};
 use self::signal::Signals;
 use self::table::{Neighbours, Route, RouteTable, State};
 use super::buffer::SendBuffer;
-use super::notices::{NoticeAgent, NoticeMessage, Notices, Passing};
+use super::messages::{AbrMessage, Backtrack, Message, NoticeMessage, RouteKey};
+use super::notices::{NoticeAgent, Notices, Passing};
 use super::seen::Seen;
-use super::{Cx, LinkFailure, Message, Packet, Router, Upcall, next_leg, packet};
+use super::{Cx, LinkFailure, Packet, Router, Upcall, next_leg, packet};
 use crate::datagram::{Content, DropReason, NodeId};
 use weir_net::Parcel;
 

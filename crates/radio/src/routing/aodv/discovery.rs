@@ -4,10 +4,10 @@ use std::fmt::Debug;
 
 use weir_units::{Duration, Instant};
 
-use super::message::{AodvMessage, RouteReply, RouteRequest};
 use super::table::{Offer, Taken};
 use super::{Aodv, RequestWait};
 use crate::datagram::{DropReason, NodeId};
+use crate::routing::messages::{AodvMessage, RouteReply, RouteRequest};
 use crate::routing::{Cx, Message, newer, packet};
 use weir_net::Parcel;
 

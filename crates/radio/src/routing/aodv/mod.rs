@@ -23,13 +23,11 @@ mod breaks;
 mod config;
 mod discovery;
 mod hello;
-mod message;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use config::{AodvConfig, HelloConfig, LocalRepair, RequestWait};
-pub use message::{AodvMessage, RouteError, RouteReply, RouteRequest};
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -41,10 +39,11 @@ use self::hello::Hello;
 use self::table::{RouteTable, State};
 use super::buffer::SendBuffer;
 use super::latencies::Latencies;
-use super::notices::{NoticeAgent, NoticeMessage, Notices, Passing};
+use super::messages::{AodvMessage, Message, NoticeMessage, RouteError};
+use super::notices::{NoticeAgent, Notices, Passing};
 use super::rate::RateLimit;
 use super::seen::Seen;
-use super::{Cx, LinkFailure, Message, Notice, Packet, Router, Upcall, next_leg};
+use super::{Cx, LinkFailure, Notice, Packet, Router, Upcall, next_leg};
 use crate::datagram::{Content, DropReason, NodeId};
 use weir_net::Parcel;
 

@@ -1,6 +1,6 @@
 use super::*;
 use crate::routing::harness::{TestDatagram, TestNet, TestParcel};
-use crate::routing::{RouterConfig, packet};
+use crate::routing::{RouteReply, RouteRequest, RouterConfig, packet};
 use proptest::prelude::*;
 use weir_units::{Bytes, Duration, stream};
 

@@ -4,9 +4,9 @@ use std::fmt::Debug;
 
 use weir_units::Duration;
 
-use super::message::{DsrMessage, SourceRoute};
-use super::{Dsr, NoticeMessage};
+use super::Dsr;
 use crate::datagram::{Content, DropReason, NodeId};
+use crate::routing::messages::{DsrMessage, NoticeMessage, SourceRoute};
 use crate::routing::{Cx, LinkFailure, Message, Packet};
 use weir_net::Parcel;
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use weir_units::{Duration, Instant};
 
-use super::message::SourceRoute;
 use crate::datagram::NodeId;
+use crate::routing::messages::SourceRoute;
 
 /// Paths from this node.
 #[derive(Clone, Debug)]

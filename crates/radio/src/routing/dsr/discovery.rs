@@ -6,8 +6,8 @@ use weir_units::{Duration, Instant};
 
 use super::Dsr;
 use super::cache::visits_twice;
-use super::message::{DsrMessage, DsrRequest, SourceRoute};
 use crate::datagram::{DropReason, NodeId};
+use crate::routing::messages::{DsrMessage, DsrRequest, SourceRoute};
 use crate::routing::{Cx, Message, packet};
 use weir_net::Parcel;
 

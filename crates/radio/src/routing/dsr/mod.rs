@@ -20,13 +20,11 @@ mod breaks;
 mod cache;
 mod config;
 mod discovery;
-mod message;
 mod overhear;
 #[cfg(test)]
 mod tests;
 
 pub use config::DsrConfig;
-pub use message::{DsrMessage, DsrRequest, SourceRoute};
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -38,8 +36,9 @@ use self::cache::{RequestTable, RouteCache};
 use self::discovery::Discovery;
 use self::overhear::Shortened;
 use super::buffer::SendBuffer;
-use super::notices::{NoticeAgent, NoticeMessage};
-use super::{Cx, LinkFailure, Message, Packet, Router, Upcall, next_leg, packet};
+use super::messages::{DsrMessage, DsrRequest, Message, NoticeMessage, SourceRoute};
+use super::notices::NoticeAgent;
+use super::{Cx, LinkFailure, Packet, Router, Upcall, next_leg, packet};
 use crate::datagram::{Content, DropReason, NodeId};
 use weir_net::Parcel;
 

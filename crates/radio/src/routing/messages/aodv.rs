@@ -56,10 +56,10 @@ pub struct RouteError {
 
 impl RouteError {
     /// The most destinations: their number is a field of one byte.
-    pub(super) const LIMIT: usize = 255;
+    pub(in crate::routing) const LIMIT: usize = 255;
 
     /// The length without the IP header.
-    pub(super) fn len(&self) -> Bytes {
+    pub(in crate::routing) fn len(&self) -> Bytes {
         Bytes(4 + 8 * self.unreachable.len() as u64)
     }
 }

@@ -1,9 +1,14 @@
 //! What routers send each other.
 
-use super::abr::AbrMessage;
-use super::aodv::AodvMessage;
-use super::dsr::DsrMessage;
-use super::notices::NoticeMessage;
+mod abr;
+mod aodv;
+mod dsr;
+mod notice;
+
+pub use abr::{AbrMessage, AbrQuery, AbrReply, Backtrack, RouteKey, Visit};
+pub use aodv::{AodvMessage, RouteError, RouteReply, RouteRequest};
+pub use dsr::{DsrMessage, DsrRequest, SourceRoute};
+pub use notice::NoticeMessage;
 
 /// A message of any routing protocol.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use weir_units::Bytes;
 
+use super::NoticeMessage;
 use crate::datagram::NodeId;
-use crate::routing::notices::NoticeMessage;
 
 /// A message of ABR.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,7 +122,7 @@ impl AbrReply {
 
 impl AbrMessage {
     /// The length without the IP header; signals say `notice` bytes.
-    pub(super) fn len(&self, notice: Bytes) -> Bytes {
+    pub(in crate::routing) fn len(&self, notice: Bytes) -> Bytes {
         match self {
             Self::Back => Bytes::ZERO,
             Self::Beacon | Self::SignalAck { .. } => Bytes(4),

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use weir_units::Bytes;
 
+use super::NoticeMessage;
 use crate::datagram::NodeId;
-use crate::routing::notices::NoticeMessage;
 
 /// A message of DSR, or what it adds to a parcel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -66,37 +66,37 @@ impl SourceRoute {
     pub const LONGEST: usize = 255;
 
     /// The way along `path` from its beginning.
-    pub(super) fn along(path: Arc<[NodeId]>) -> Self {
+    pub(in crate::routing) fn along(path: Arc<[NodeId]>) -> Self {
         Self { path, at: 0, salvaged: 0 }
     }
 
     /// Who is next.
-    pub(super) fn next_hop(&self) -> Option<NodeId> {
+    pub(in crate::routing) fn next_hop(&self) -> Option<NodeId> {
         self.path.get(usize::from(self.at) + 1).copied()
     }
 
     /// `node` has received it; whether it is on the way.
-    pub(super) fn step(&mut self, node: NodeId) -> bool {
+    pub(in crate::routing) fn step(&mut self, node: NodeId) -> bool {
         let expected = self.next_hop() == Some(node);
         self.at = self.at.saturating_add(u8::from(expected));
         expected
     }
 
     /// The way from the node that has it now back to the beginning.
-    pub(super) fn back(&self) -> Self {
+    pub(in crate::routing) fn back(&self) -> Self {
         let until = (usize::from(self.at) + 1).min(self.path.len());
         Self::along(self.path[..until].iter().rev().copied().collect())
     }
 
     /// The fixed part of the header and a source route option, which names neither end.
-    pub(super) fn len(&self) -> Bytes {
+    pub(in crate::routing) fn len(&self) -> Bytes {
         Bytes(4 + 4 + 4 * self.path.len().saturating_sub(2) as u64)
     }
 }
 
 impl DsrMessage {
     /// The length without the IP header; notices have `notice` bytes of their own.
-    pub(super) fn len(&self, notice: Bytes) -> Bytes {
+    pub(in crate::routing) fn len(&self, notice: Bytes) -> Bytes {
         match self {
             Self::Route(way) => way.len(),
             // Type, length and identification, target, then all nodes but the requester.
@@ -115,7 +115,7 @@ impl DsrMessage {
     }
 
     /// The source route that it takes, unless it is a broadcast.
-    pub(super) fn way_mut(&mut self) -> Option<&mut SourceRoute> {
+    pub(in crate::routing) fn way_mut(&mut self) -> Option<&mut SourceRoute> {
         match self {
             Self::Request(_) => None,
             Self::Route(way)
