@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use weir_emulate::datagrams::PathSocket;
-use weir_emulate::kernel::{self, HostRecord, MeasuredHost, SharedPathLog};
+use weir_links::datagrams::PathSocket;
+use weir_links::kernel::{self, HostRecord, MeasuredHost, SharedPathLog};
 use weir_units::Duration;
 
 use crate::error::{Problem, ScenarioError};

@@ -8,7 +8,7 @@ use crate::run_error::{RunError, Watch};
 
 #[cfg(target_os = "linux")]
 mod host {
-    use weir_emulate::kernel::{self, KernelError};
+    use weir_links::kernel::{self, KernelError};
 
     use super::*;
     use crate::run_error::unfit;

@@ -7,9 +7,9 @@ use std::str::FromStr;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use weir_emulate::emulator::{DeviceSpec, Namespace, NamespaceError, Options, TunLink};
-use weir_emulate::relay::Background;
 use weir_lab::{Capture, Epoch};
+use weir_links::emulator::{DeviceSpec, Namespace, NamespaceError, Options, TunLink};
+use weir_links::relay::Background;
 
 use crate::relay::{hosted_for_packets, report};
 

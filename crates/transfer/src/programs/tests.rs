@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use weir_emulate::relay::{Background, HostedLink, RelaySpec, Route, UdpRelay};
+use weir_links::relay::{Background, HostedLink, RelaySpec, Route, UdpRelay};
 use weir_net::{Impairments, LinkConfig};
 use weir_sockets::clock;
 use weir_transport::{Config, Connection};

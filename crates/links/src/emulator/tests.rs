@@ -47,7 +47,7 @@ fn server(port: u16) -> SocketAddr {
 }
 
 #[test]
-#[ignore = "needs network namespaces: cargo test -p weir-emulate -- --ignored emulator"]
+#[ignore = "needs network namespaces: cargo test -p weir-links -- --ignored emulator"]
 fn tcp_and_udp_take_the_ways_of_their_flows() {
     let [left, right] = namespaces();
     let delay =
@@ -99,7 +99,7 @@ fn tcp_and_udp_take_the_ways_of_their_flows() {
 }
 
 #[test]
-#[ignore = "needs network namespaces: cargo test -p weir-emulate -- --ignored emulator"]
+#[ignore = "needs network namespaces: cargo test -p weir-links -- --ignored emulator"]
 fn a_datagram_takes_as_long_as_the_links_on_its_way() {
     let [left, right] = namespaces();
     let there = LinkConfig { delay: Duration::from_millis(30).into(), ..Default::default() };
@@ -133,7 +133,7 @@ fn a_datagram_takes_as_long_as_the_links_on_its_way() {
 }
 
 #[test]
-#[ignore = "needs network namespaces: cargo test -p weir-emulate -- --ignored emulator"]
+#[ignore = "needs network namespaces: cargo test -p weir-links -- --ignored emulator"]
 fn a_link_at_work_counts_what_it_loses_as_asked() {
     let [left, right] = namespaces();
     let mut up = LinkConfig::new(Rate::from_mbit(100), Duration::ZERO);
@@ -163,7 +163,7 @@ fn a_link_at_work_counts_what_it_loses_as_asked() {
 }
 
 #[test]
-#[ignore = "needs network namespaces: cargo test -p weir-emulate -- --ignored emulator"]
+#[ignore = "needs network namespaces: cargo test -p weir-links -- --ignored emulator"]
 fn a_namespace_is_gone_with_its_owner_and_can_be_entered_until_then() {
     let [namespace, other] = namespaces();
     let read = || std::fs::read_link("/proc/thread-self/ns/net").unwrap();
@@ -195,7 +195,7 @@ fn a_namespace_is_gone_with_its_owner_and_can_be_entered_until_then() {
 }
 
 #[test]
-#[ignore = "needs network namespaces: cargo test -p weir-emulate -- --ignored emulator"]
+#[ignore = "needs network namespaces: cargo test -p weir-links -- --ignored emulator"]
 fn superpackets_are_packets_to_the_link_and_streams_arrive_intact() {
     let [left, right] = namespaces();
     let mut up = LinkConfig::new(Rate::from_mbit(400), Duration::from_millis(2));
