@@ -22,12 +22,12 @@ const ON_TIME: Duration = Duration::from_millis(1);
 
 impl Health {
     /// The calling thread begins to work; only the first time counts.
-    pub(crate) fn begin(&mut self) {
+    pub fn begin(&mut self) {
         self.cpu_before.get_or_insert_with(thread_cpu_time);
     }
 
     /// Something was done at `now` that was due at `due`.
-    pub(crate) fn record(&mut self, due: Instant, now: Instant) {
+    pub fn record(&mut self, due: Instant, now: Instant) {
         let late = now.saturating_since(due);
         self.lateness.record(late);
         self.on_time += u64::from(late <= ON_TIME);
@@ -35,7 +35,7 @@ impl Health {
 
     /// The same, with the number of packets lost that no link dropped.
     #[must_use]
-    pub(crate) fn having_lost(&self, unasked_drops: u64) -> Self {
+    pub fn having_lost(&self, unasked_drops: u64) -> Self {
         Self { unasked_drops, ..self.clone() }
     }
 
@@ -92,7 +92,7 @@ fn verdict(on_time: Option<f64>, worst_ms: Option<f64>, lost: u64) -> String {
 }
 
 /// What this thread has used of the processor.
-pub(crate) fn thread_cpu_time() -> Duration {
+pub fn thread_cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::from_secs(time.tv_sec as u64) + Duration::from_nanos(time.tv_nsec as u64)
 }

@@ -1,14 +1,9 @@
-//! Real time: the links of the simulator between real programs, and whole scenarios over UDP sockets or the
-//! kernel's TCP.
+//! Links in real time: between real programs, and for scenarios of our transport over UDP sockets.
 
 #[cfg(target_os = "linux")]
 pub mod datagrams;
 #[cfg(target_os = "linux")]
 pub mod emulator;
 pub mod health;
-#[cfg(target_os = "linux")]
-pub mod kernel;
-#[cfg(target_os = "linux")]
-pub mod packetdrill;
 pub mod relay;
 pub mod world;

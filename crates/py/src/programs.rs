@@ -91,5 +91,5 @@ pub(crate) fn parse_contender(stack: &str) -> PyResult<Option<Named>> {
 #[pyfunction]
 pub(crate) fn kernel_ends() -> (String, String, u16) {
     let [sender, receiver] = weir_links::emulator::ADDRESSES;
-    (sender.to_string(), receiver.to_string(), weir_links::kernel::FIRST_PORT)
+    (sender.to_string(), receiver.to_string(), weir_kernel::FIRST_PORT)
 }

@@ -111,7 +111,7 @@ impl PathSocket {
     }
 
     /// Its parts, for another kind of load.
-    pub(crate) fn into_parts(self) -> (Socket, SocketAddr) {
+    pub fn into_parts(self) -> (Socket, SocketAddr) {
         (self.socket, self.remote)
     }
 }

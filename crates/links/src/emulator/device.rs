@@ -23,7 +23,7 @@ pub struct DeviceSpec {
 }
 
 /// A TUN device. It vanishes when this is dropped.
-pub(crate) struct Device {
+pub struct Device {
     device: SyncDevice,
     name: String,
     /// The namespace's table of interfaces: what the device dropped is in it.
@@ -33,8 +33,11 @@ pub(crate) struct Device {
 impl Device {
     /// Makes one in `namespace` and sets it up.
     ///
-    /// With `offload` a [`Prefix`](super::superpacket::Prefix) stands in front of every packet.
-    pub(crate) fn open(
+    /// With `offload` a virtio header (`virtio_net_hdr`) stands in front of every packet.
+    ///
+    /// # Errors
+    /// If the system refuses it, as it does without root.
+    pub fn open(
         namespace: &Namespace,
         spec: &DeviceSpec,
         mtu: u16,
@@ -61,7 +64,10 @@ impl Device {
     }
 
     /// Takes in a packet that the kernel routed here; `None` if there is none.
-    pub(crate) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+    ///
+    /// # Errors
+    /// If the device cannot be read.
+    pub fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         loop {
             return match self.device.recv(buffer) {
                 Ok(len) => Ok(Some(len)),
@@ -73,7 +79,10 @@ impl Device {
     }
 
     /// Hands a packet in pieces to the kernel.
-    pub(crate) fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// If the device cannot be written.
+    pub fn write(&self, pieces: &[IoSlice<'_>]) -> io::Result<()> {
         self.device.send_vectored(pieces).map(|_| ())
     }
 

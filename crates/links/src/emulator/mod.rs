@@ -22,14 +22,13 @@ mod superpacket;
 mod view;
 
 pub use counts::FlowCounts;
-pub(crate) use device::Device;
-pub use device::DeviceSpec;
+pub use device::{Device, DeviceSpec};
 pub use link::TunLink;
 pub use load::Load;
 pub use namespace::{Namespace, NamespaceError};
 pub use options::{ADDRESSES, Classify, Offload, Options, QUANTUM};
 pub use router::{Emulator, EmulatorError};
-pub(crate) use view::ones_sum;
+pub use view::ones_sum;
 
 #[cfg(test)]
 mod tests;

@@ -157,7 +157,7 @@ fn updated(checksum: u16, old: u16, new: u16) -> u16 {
 }
 
 /// The sum of the Internet's checksums (RFC 1071) over `bytes`, begun with `sum` and folded.
-pub(crate) fn ones_sum(bytes: &[u8], sum: u32) -> u16 {
+pub fn ones_sum(bytes: &[u8], sum: u32) -> u16 {
     let (words, rest) = bytes.as_chunks::<2>();
     let last = rest.first().map_or(0, |byte| u64::from(*byte) << 8);
     let words: u64 = words.iter().map(|word| u64::from(u16::from_be_bytes(*word))).sum();

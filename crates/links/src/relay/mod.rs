@@ -9,7 +9,7 @@ mod check;
 mod clients;
 mod health;
 mod host;
-pub(crate) mod overflow;
+pub mod overflow;
 mod packet;
 mod path;
 mod udp;

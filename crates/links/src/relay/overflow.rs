@@ -5,7 +5,7 @@ use std::os::fd::AsFd;
 
 /// Drops by the socket's inode, of all UDP sockets of this network namespace. Empty where the system
 /// does not say.
-pub(crate) fn drops() -> HashMap<u64, u64> {
+pub fn drops() -> HashMap<u64, u64> {
     ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"]
         .iter()
         .filter_map(|file| std::fs::read_to_string(file).ok())
@@ -14,7 +14,7 @@ pub(crate) fn drops() -> HashMap<u64, u64> {
 }
 
 /// The inode of a socket.
-pub(crate) fn inode(socket: impl AsFd) -> u64 {
+pub fn inode(socket: impl AsFd) -> u64 {
     rustix::fs::fstat(socket).map(|stat| stat.st_ino).unwrap_or_default()
 }
 

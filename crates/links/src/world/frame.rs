@@ -28,7 +28,7 @@ pub(crate) const MAX_MSS: u64 = weir_sockets::socket::MAX_DATAGRAM as u64 - 60 -
 const TRAILER: usize = 16;
 
 /// Appends the frame of `packet` with its payload.
-pub(crate) fn emit(packet: &Packet, payload: &[u8], out: &mut Vec<u8>) {
+pub fn emit(packet: &Packet, payload: &[u8], out: &mut Vec<u8>) {
     let segment = match packet.body {
         Body::Segment { segment, .. } => segment,
         Body::Datagram { number, payload } => Segment {
@@ -44,12 +44,7 @@ pub(crate) fn emit(packet: &Packet, payload: &[u8], out: &mut Vec<u8>) {
 }
 
 /// The packet that a frame stands for, if it is one of the run's flows.
-pub(crate) fn parse(
-    frame: &[u8],
-    direction: Direction,
-    ecn: Ecn,
-    flows: &[FlowSpec],
-) -> Option<Packet> {
+pub fn parse(frame: &[u8], direction: Direction, ecn: Ecn, flows: &[FlowSpec]) -> Option<Packet> {
     let wire::Parsed { segment, ports, payload } = wire::parse(frame).ok()?;
     let flow = u32::from(ports.source) << 16 | u32::from(ports.destination);
     let header = (frame.len() - payload.len()) as u32;
@@ -79,7 +74,7 @@ pub(crate) fn parse(
 }
 
 /// The payload of a frame that [`parse`] could read.
-pub(crate) fn payload(frame: &[u8]) -> &[u8] {
+pub fn payload(frame: &[u8]) -> &[u8] {
     let header = frame.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4);
     frame.get(header..).unwrap_or_default()
 }

@@ -7,8 +7,8 @@
 //! another costs more than it saves. What real time adds is counted ([`Health`](crate::health::Health)) and reported with the
 //! results.
 
-pub(crate) mod frame;
-pub(crate) mod payload;
+pub mod frame;
+pub mod payload;
 mod relayed_links;
 
 use std::io;

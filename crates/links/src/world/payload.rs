@@ -9,14 +9,15 @@ use weir_units::stream;
 
 /// The bytes of every stream of a run.
 #[derive(Debug)]
-pub(crate) struct Pattern(Box<[u8]>);
+pub struct Pattern(Box<[u8]>);
 
 /// Period of a stream's content in bytes: a prime, so that what is misplaced by a round number
 /// is noticed.
 const PERIOD: u64 = 65_521;
 
 impl Pattern {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// The streams of the run with this seed.
+    pub fn new(seed: u64) -> Self {
         let mut rng = stream(seed, "payload");
         let mut bytes: Vec<u8> = (0..PERIOD).map(|_| rng.next_u32() as u8).collect();
         bytes.extend_from_within(..);
@@ -27,7 +28,7 @@ impl Pattern {
     ///
     /// # Panics
     /// If they are more than a period: no datagram is longer.
-    pub(crate) fn bytes(&self, flow: u32, direction: Direction, place: Range<u64>) -> &[u8] {
+    pub fn bytes(&self, flow: u32, direction: Direction, place: Range<u64>) -> &[u8] {
         let len = place.end - place.start;
         assert!(len <= PERIOD, "{len} bytes at once");
         // Streams begin at different points, so that what belongs to another flow is noticed too.
@@ -37,12 +38,10 @@ impl Pattern {
     }
 
     /// Checks that what a receiver stores of `payload`, that of `packet`, is what was sent.
-    pub(crate) fn check(
-        &self,
-        packet: &Packet,
-        at: &Arrived,
-        payload: &[u8],
-    ) -> Result<(), String> {
+    ///
+    /// # Errors
+    /// Which bytes are wrong.
+    pub fn check(&self, packet: &Packet, at: &Arrived, payload: &[u8]) -> Result<(), String> {
         let Arrived { offset, skip, len } = *at;
         let expected = self.bytes(packet.flow, packet.direction, offset..offset + u64::from(len));
         if payload.get(skip as usize..(skip + len) as usize) == Some(expected) {

@@ -8,7 +8,7 @@ use weir_transport::wire;
 use weir_units::Ecn;
 
 use super::{LOCAL, REMOTE};
-use crate::emulator::ones_sum;
+use weir_links::emulator::ones_sum;
 
 /// The ports of the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use weir_units::Instant;
 
 use super::check::kernel_config;
 use super::programs::programs_of;
-use crate::emulator::{Emulator, Load};
+use weir_links::emulator::{Emulator, Load};
 
 /// Our own flows, in the router's thread: their packets are descriptions and cross no device.
 pub(super) struct OwnFlows {

@@ -11,7 +11,7 @@ use weir_units::{Bytes, Duration};
 
 use super::shared::{Polls, Shared, be_eager};
 use super::sockets::{IoOutcome, discard, write};
-use crate::health::thread_cpu_time;
+use weir_links::health::thread_cpu_time;
 
 /// One flow's receiving end.
 pub(super) struct Receiver {

@@ -7,7 +7,7 @@ use weir_units::Duration;
 use super::check::kernel_config;
 use super::programs::programs_of;
 use super::senders::{LATE, Lateness};
-use crate::health::Health;
+use weir_links::health::Health;
 
 /// How hard the machine had to work.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use super::info::{TcpInfoReader, failure};
 use super::record::LoggedFlow;
 use super::shared::{Polls, Shared, be_eager};
 use super::sockets::{IoOutcome, break_off, discard, write};
-use crate::health::thread_cpu_time;
+use weir_links::health::thread_cpu_time;
 
 /// All of them.
 pub(super) struct Senders<'a> {

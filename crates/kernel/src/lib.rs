@@ -2,10 +2,12 @@
 //! links.
 //!
 //! All senders are in one namespace, all receivers in another, and what the kernel sends from one to
-//! the other crosses the links of the run in real time ([`crate::emulator`]). Flow `i` has port 6000 +
+//! the other crosses the links of the run in real time ([`weir_links::emulator`]). Flow `i` has port 6000 +
 //! `i`. The router works on the calling thread; one thread drives all senders and asks the kernel how
 //! its connections are (`TCP_INFO`), one takes what arrives. Flows of our own ([`Ends::Weir`](weir_scene::Ends::Weir)
 //! (weir_scene::Ends::Weir), and all bare datagrams) live on the router's thread and share the links.
+
+#![cfg(target_os = "linux")]
 
 mod check;
 mod diag;
@@ -14,6 +16,7 @@ mod info;
 mod machine;
 mod netem;
 mod own;
+pub mod packetdrill;
 mod processes;
 mod programs;
 mod receivers;
@@ -44,7 +47,6 @@ pub use self::hosts::{
     FlowLatency, HostPart, MeasuredHost, PathLog, SharedPathLog, check_between_hosts, merge,
 };
 use self::info::TcpInfoReader;
-pub(crate) use self::info::script_info;
 use self::machine::{Machine, Setting};
 use self::netem::{Netem, Routers};
 use self::own::OwnFlows;
@@ -57,8 +59,8 @@ use self::shared::Shared;
 use self::site::Namespaces;
 pub use self::sockets::FIRST_PORT;
 use self::verdict::HostLoad;
-use crate::emulator::{Emulator, EmulatorError, NamespaceError, Options};
-use crate::health::thread_cpu_time;
+use weir_links::emulator::{Emulator, EmulatorError, NamespaceError, Options};
+use weir_links::health::thread_cpu_time;
 
 /// A run that could not be made, was broken off, or must not be believed.
 #[derive(Debug, thiserror::Error)]

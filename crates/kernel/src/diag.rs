@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketType, recv, sendto,
 use weir_scene::ConnectionSample;
 
 use super::info::parse;
-use crate::emulator::Namespace;
+use weir_links::emulator::Namespace;
 
 /// Asks about the connections of a namespace.
 pub(super) struct TcpDiag {

@@ -6,13 +6,13 @@ use weir_scene::{FlowEnd, HeapQueue, KernelFlow, Network, Outcome, Run, RunSpec}
 use weir_trace::{FlowRow, SampleRow};
 use weir_units::{Duration, Instant};
 
-use super::super::KernelError;
-use super::super::check::kernel_config;
-use super::super::record::{
+use crate::KernelError;
+use crate::check::kernel_config;
+use crate::record::{
     COUNTERS, EVENT_KINDS, Ending, HostRecord, Numbers, ReceivedFlow, SentFlow, Step, sample,
 };
-use super::super::senders::LATE;
-use super::super::verdict::{NO_TIME_LEFT, TOO_OFTEN, add, limited_by_buffers};
+use crate::senders::LATE;
+use crate::verdict::{NO_TIME_LEFT, TOO_OFTEN, add, limited_by_buffers};
 
 /// A host whose part has ended.
 #[derive(Clone, Debug)]

@@ -18,8 +18,8 @@ use weir_transport::{RackConfig, RecoveryConfig, Segment};
 use weir_units::{Duration, Ecn, Instant};
 
 use self::wire::Ports;
-use crate::emulator::{Device, DeviceSpec, Namespace};
-use crate::kernel::script_info;
+use crate::info::script_info;
+use weir_links::emulator::{Device, DeviceSpec, Namespace};
 
 /// Linux's TCP under the control of a script.
 pub struct KernelEndpoint {

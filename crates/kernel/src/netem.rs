@@ -17,7 +17,7 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 
 use super::KernelError;
 use super::check::kernel_config;
-use crate::emulator::Namespace;
+use weir_links::emulator::Namespace;
 
 /// What netem does in each direction, and the same run with wires for links.
 #[derive(Clone, Debug)]

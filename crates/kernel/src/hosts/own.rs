@@ -20,15 +20,15 @@ use weir_sockets::socket::{Arrival, Inbox, SendBatch, Socket};
 use weir_transport::Arrived;
 use weir_units::{Duration, Instant};
 
-use super::super::receivers::Arrivals;
-use super::super::record::{EVENT_KINDS, Ending, ReceivedFlow, SentFlow, Step, numbers};
-use super::super::senders::{Lateness, after};
-use super::super::shared::{Polls, Shared, be_eager};
 use super::tap::{SharedPathLog, Tap};
-use crate::health::thread_cpu_time;
-use crate::relay::overflow;
-use crate::world::frame;
-use crate::world::payload::Pattern;
+use crate::receivers::Arrivals;
+use crate::record::{EVENT_KINDS, Ending, ReceivedFlow, SentFlow, Step, numbers};
+use crate::senders::{Lateness, after};
+use crate::shared::{Polls, Shared, be_eager};
+use weir_links::health::thread_cpu_time;
+use weir_links::relay::overflow;
+use weir_links::world::frame;
+use weir_links::world::payload::Pattern;
 
 /// The ends of our flows on this host.
 pub(super) struct OwnPart<'a> {

@@ -18,15 +18,15 @@ use weir_sockets::clock::{self, TimerSlackGuard};
 use weir_sockets::socket::{Socket, path_mtu};
 use weir_units::{Duration, Instant};
 
-use super::super::check::{self, kernel_config};
-use super::super::receivers::{self, Received, Receiver};
-use super::super::record::{EVENT_KINDS, HostRecord, LoggedFlow, ReceivedFlow, SentFlow};
-use super::super::senders::{Context, FlowEvent, Legacy, Sender, Senders};
-use super::super::shared::Shared;
-use super::super::{KernelError, joined, machine, sockets};
 use super::own::{OwnPart, OwnRecord};
 use super::tap::SharedPathLog;
-use crate::datagrams::PathSocket;
+use crate::check::{self, kernel_config};
+use crate::receivers::{self, Received, Receiver};
+use crate::record::{EVENT_KINDS, HostRecord, LoggedFlow, ReceivedFlow, SentFlow};
+use crate::senders::{Context, FlowEvent, Legacy, Sender, Senders};
+use crate::shared::Shared;
+use crate::{KernelError, joined, machine, sockets};
+use weir_links::datagrams::PathSocket;
 
 /// Refuses what no pair of hosts can run, whatever congestion controls they have.
 ///

@@ -10,7 +10,7 @@ use weir_scene::{ProcessSpec, Readiness};
 use weir_units::{Duration, Instant};
 
 use super::shared::Polls;
-use crate::emulator::Namespace;
+use weir_links::emulator::Namespace;
 
 /// Starts a process in a namespace, as the leader of a process group of its own.
 pub(super) fn start(namespace: &Namespace, spec: &ProcessSpec) -> io::Result<Child> {

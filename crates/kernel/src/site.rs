@@ -8,7 +8,7 @@ use super::KernelError;
 use super::check::kernel_config;
 use super::machine::{self, Setting};
 use super::sockets::{self, FIRST_PORT};
-use crate::emulator::{Classify, Namespace, Options};
+use weir_links::emulator::{Classify, Namespace, Options};
 
 /// The namespaces, and what is made in them before the time begins.
 pub(super) struct Namespaces {

@@ -23,7 +23,7 @@ use super::diag::{PortOf, TcpDiag};
 use super::processes::{self, await_ready, ending, signal_group, sleep_until};
 use super::shared::{Polls, Shared};
 use super::sockets::FIRST_PORT;
-use crate::emulator::{Emulator, Namespace};
+use weir_links::emulator::{Emulator, Namespace};
 
 /// The flows between programs of a run.
 pub(super) struct ProgramFlows<'a> {
