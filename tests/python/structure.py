@@ -344,11 +344,16 @@ def shortest(after: Mapping[str, list[str]], start: str, end: str) -> list[str]:
     return []
 
 
+def manifests(root: Path) -> list[Path]:
+    """Returns the manifests of our crates: those of the workspace, and the adapters'."""
+    return sorted([*root.glob("crates/*/Cargo.toml"), *root.glob("adapters/*/Cargo.toml")])
+
+
 def problems(root: Path) -> tuple[list[str], int]:
     """Returns the cycles of the crates of the workspace `root`, and the number of files."""
-    crates = sorted(path.parent for path in root.glob("crates/*/Cargo.toml"))
+    crates = [path.parent for path in manifests(root)]
     if not crates:
-        raise ValueError(f"{root}: no crate in crates/")
+        raise ValueError(f"{root}: no crate in crates/ or adapters/")
     found, files = [], 0
     for crate in crates:
         modules = crate_modules(crate / "src", crate.name)
