@@ -1,15 +1,17 @@
-//! The null session of noq: see [`crate::handshake`].
+//! The null session: see [`crate::handshake`]. This file is compiled once for each host, as `end.rs`; the
+//! keys of packets and tokens, whose traits differ, are in `keys.rs` of each host.
 
 use std::any::Any;
 
 use bytes::BytesMut;
-use noq_proto::crypto::{
-    ClientConfig, CryptoError, ExportKeyingMaterialError, HandshakeTokenKey, HeaderKey, HmacKey,
-    KeyPair, Keys, PacketKey, ServerConfig, Session, UnsupportedVersion,
-};
-use noq_proto::transport_parameters::TransportParameters;
-use noq_proto::{ConnectError, ConnectionId, PathId, Side, TransportError};
 
+use super::proto::crypto::{
+    ClientConfig, CryptoError, ExportKeyingMaterialError, HeaderKey, HmacKey, KeyPair, Keys,
+    PacketKey, ServerConfig, Session, UnsupportedVersion,
+};
+use super::proto::transport_parameters::TransportParameters;
+use super::proto::{ConnectError, Side, TransportError};
+use super::{IdArg, SelfArg};
 use crate::handshake::{Handshake, TAG, reset_token};
 
 /// Configuration of both sides, and every key.
@@ -36,7 +38,7 @@ fn keys() -> Keys {
 
 impl ClientConfig for Null {
     fn start_session(
-        &self,
+        self: SelfArg<'_, Self>,
         _version: u32,
         _server_name: &str,
         parameters: &TransportParameters,
@@ -46,21 +48,25 @@ impl ClientConfig for Null {
 }
 
 impl ServerConfig for Null {
-    fn initial_keys(&self, _: u32, _: ConnectionId) -> Result<Keys, UnsupportedVersion> {
+    fn initial_keys(&self, _: u32, _: IdArg<'_>) -> Result<Keys, UnsupportedVersion> {
         Ok(keys())
     }
 
-    fn retry_tag(&self, _: u32, _: ConnectionId, _: &[u8]) -> [u8; 16] {
+    fn retry_tag(&self, _: u32, _: IdArg<'_>, _: &[u8]) -> [u8; 16] {
         [0; 16]
     }
 
-    fn start_session(&self, _version: u32, parameters: &TransportParameters) -> Box<dyn Session> {
+    fn start_session(
+        self: SelfArg<'_, Self>,
+        _version: u32,
+        parameters: &TransportParameters,
+    ) -> Box<dyn Session> {
         session(Side::Server, parameters)
     }
 }
 
 impl Session for NullSession {
-    fn initial_keys(&self, _: ConnectionId, _: Side) -> Keys {
+    fn initial_keys(&self, _: IdArg<'_>, _: Side) -> Keys {
         keys()
     }
 
@@ -102,7 +108,7 @@ impl Session for NullSession {
         Some(keys().packet)
     }
 
-    fn is_valid_retry(&self, _: ConnectionId, _: &[u8], _: &[u8]) -> bool {
+    fn is_valid_retry(&self, _: IdArg<'_>, _: &[u8], _: &[u8]) -> bool {
         false
     }
 
@@ -116,33 +122,11 @@ impl Session for NullSession {
     }
 }
 
-impl PacketKey for Null {
-    /// Space for the tag is there already, and zero.
-    fn encrypt(&self, _: PathId, _: u64, _: &mut [u8], _: usize) {}
-
-    fn decrypt(
-        &self,
-        _: PathId,
-        _: u64,
-        _: &[u8],
-        payload: &mut BytesMut,
-    ) -> Result<(), CryptoError> {
-        let len = payload.len().checked_sub(TAG).ok_or(CryptoError)?;
-        payload.truncate(len);
-        Ok(())
-    }
-
-    fn tag_len(&self) -> usize {
-        TAG
-    }
-
-    fn confidentiality_limit(&self) -> u64 {
-        u64::MAX
-    }
-
-    fn integrity_limit(&self) -> u64 {
-        u64::MAX
-    }
+/// What "decrypting" a packet is: its tag goes.
+pub(super) fn remove_tag(payload: &mut BytesMut) -> Result<(), CryptoError> {
+    let len = payload.len().checked_sub(TAG).ok_or(CryptoError)?;
+    payload.truncate(len);
+    Ok(())
 }
 
 impl HeaderKey for Null {
@@ -165,17 +149,6 @@ impl HmacKey for Null {
     }
 
     fn verify(&self, _: &[u8], _: &[u8]) -> Result<(), CryptoError> {
-        Err(CryptoError)
-    }
-}
-
-/// Tokens are never issued: connections are not resumed.
-impl HandshakeTokenKey for Null {
-    fn seal(&self, _: u128, _: &mut Vec<u8>) -> Result<(), CryptoError> {
-        Err(CryptoError)
-    }
-
-    fn open<'a>(&self, _: u128, _: &'a mut [u8]) -> Result<&'a [u8], CryptoError> {
         Err(CryptoError)
     }
 }

@@ -1,29 +1,18 @@
-//! A controller of quinn with a monitor that listens in.
+//! The trait of controllers of noq: everything goes to the controller, and what counts to the monitor.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::fmt;
+use std::time::Duration;
 
-use quinn_proto::RttEstimator;
-use quinn_proto::congestion::{Controller, ControllerFactory, ControllerMetrics};
+use noq_proto::RttEstimator;
+use noq_proto::congestion::{Controller, ControllerMetrics};
 
+use super::observed::Observed;
 use crate::clock::HostInstant;
-use crate::monitor::Monitor;
 
-/// Makes controllers that are listened to.
-pub(super) struct ObservedFactory {
-    pub(super) inner: Arc<dyn ControllerFactory + Send + Sync>,
-    pub(super) monitor: Monitor,
-}
-
-struct Observed {
-    inner: Box<dyn Controller>,
-    monitor: Monitor,
-}
-
-impl ControllerFactory for ObservedFactory {
-    fn build(self: Arc<Self>, now: HostInstant, current_mtu: u16) -> Box<dyn Controller> {
-        let inner = Arc::clone(&self.inner).build(now, current_mtu);
-        Box::new(Observed { inner, monitor: self.monitor.clone() })
+impl fmt::Debug for Observed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
     }
 }
 
@@ -33,16 +22,25 @@ impl Controller for Observed {
         self.inner.on_sent(now, bytes, last_packet_number);
     }
 
+    fn on_packet_sent(&mut self, now: HostInstant, bytes: u16, pn: u64) {
+        self.inner.on_packet_sent(now, bytes, pn);
+    }
+
+    fn on_cwnd_limited(&mut self) {
+        self.inner.on_cwnd_limited();
+    }
+
     fn on_ack(
         &mut self,
         now: HostInstant,
         sent: HostInstant,
         bytes: u64,
+        pn: u64,
         app_limited: bool,
         rtt: &RttEstimator,
     ) {
         self.monitor.on_ack(sent, bytes);
-        self.inner.on_ack(now, sent, bytes, app_limited, rtt);
+        self.inner.on_ack(now, sent, bytes, pn, app_limited, rtt);
     }
 
     fn on_end_acks(
@@ -61,10 +59,31 @@ impl Controller for Observed {
         now: HostInstant,
         sent: HostInstant,
         is_persistent_congestion: bool,
+        is_ecn: bool,
         lost_bytes: u64,
+        largest_lost_pn: u64,
     ) {
         self.monitor.on_lost(lost_bytes);
-        self.inner.on_congestion_event(now, sent, is_persistent_congestion, lost_bytes);
+        self.inner.on_congestion_event(
+            now,
+            sent,
+            is_persistent_congestion,
+            is_ecn,
+            lost_bytes,
+            largest_lost_pn,
+        );
+    }
+
+    fn on_packet_lost(&mut self, lost_bytes: u16, pn: u64, now: HostInstant) {
+        self.inner.on_packet_lost(lost_bytes, pn, now);
+    }
+
+    fn on_spurious_congestion_event(&mut self) {
+        self.inner.on_spurious_congestion_event();
+    }
+
+    fn on_ack_frequency_update(&mut self, ack_eliciting_threshold: u64, max_delay: Duration) {
+        self.inner.on_ack_frequency_update(ack_eliciting_threshold, max_delay);
     }
 
     fn on_mtu_update(&mut self, new_mtu: u16) {
