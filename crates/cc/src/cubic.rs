@@ -25,7 +25,7 @@ use weir_units::{Bytes, Duration, Instant};
 
 use crate::hystart::SlowStartExit;
 use crate::ticks::{TICKS_PER_SEC, ticks};
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Hystart, Variable};
 
 /// Whether the window grows at least as Reno's would.
@@ -118,11 +118,7 @@ impl CongestionController for Cubic {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
+    ack_clocked_window!(on_spurious);
 
     fn phase(&self) -> &'static str {
         if self.window.in_slow_start() && self.exit.is_conservative() {

@@ -20,7 +20,7 @@
 use weir_units::{Bytes, Feedback, FeedbackKind};
 
 use crate::indices::Indices;
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, Variable};
 
 /// NewReno's window under the routers' indices.
@@ -107,15 +107,7 @@ impl CongestionController for Muzha2 {
         self.indices.begin_round(cx);
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(on_spurious, phase);
 
     fn variables(&self) -> Vec<Variable> {
         let mut found = vec![("gate", f64::from(self.gate))];
