@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use weir_net::{Counting, DropTailConfig, Limit, LinkConfig, Numbering, QueueConfig, Service};
+use weir_net::{Limit, LinkConfig, Numbering, Service};
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
 use crate::direction::{self, Direction};
@@ -101,11 +101,8 @@ pub fn relay_links(
 /// One server that sleeps for every datagram of either direction. What else goes wrong happens on the
 /// way to it, as in the scenarios' topology `lab-router`.
 fn serial(up: &Way, down: &Way, buffer: BufferSize) -> RelayLinks {
-    let service = Service::PerPacket { forward: up.delay, reverse: down.delay };
-    let limit = Limit::resolve(buffer, Rate::ZERO, Duration::ZERO);
-    let queue = DropTailConfig { limit, counting: Counting::Waiting, ..DropTailConfig::default() };
-    let queue = QueueConfig::DropTail(queue);
-    let relay = LinkConfig { service, queue, ..LinkConfig::default() };
+    let buffer = Limit::resolve(buffer, Rate::ZERO, Duration::ZERO);
+    let relay = LinkConfig::serial_relay(up.delay, down.delay, buffer);
     let mut found = RelayLinks {
         links: vec![RelayLink { name: "relay", config: relay }],
         up: vec![],
@@ -266,7 +263,7 @@ const SERIAL_BUFFER: BufferSize = BufferSize::Bytes(Bytes(64 << 10));
 
 #[cfg(test)]
 mod tests {
-    use weir_net::Jitter;
+    use weir_net::{Jitter, QueueConfig};
     use weir_units::Ratio;
 
     use super::*;

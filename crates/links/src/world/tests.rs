@@ -172,7 +172,7 @@ fn requests_are_answered_and_datagrams_counted() {
 #[test]
 fn a_serial_relay_takes_its_time_for_each_datagram_and_so_does_its_sender() {
     let (relay, prepare) = (Duration::from_millis(2), Duration::from_millis(1));
-    let serial = LinkConfig::serial_relay(relay, relay, Bytes(64 << 10), Bytes::ZERO);
+    let serial = LinkConfig::serial_relay(relay, relay, Limit::Bytes(Bytes(64 << 10)));
     let router = LabRouter { relay: Relay::Serial(serial), forward: None, reverse: None, flows: 1 };
     let mut topology = router.build();
     topology.add_preparation(0, prepare, Duration::ZERO);
