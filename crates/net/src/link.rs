@@ -268,11 +268,6 @@ impl<P: Parcel + Clone> Link<P> {
         self.log.drain()
     }
 
-    /// How many drops found the log full.
-    pub fn unlogged_drops(&self) -> u64 {
-        self.log.missed()
-    }
-
     /// The end of the service in progress, or of the last one.
     pub fn busy_until(&self) -> Instant {
         self.busy_until

@@ -171,7 +171,6 @@ impl Receiver {
         self.sessions.tell_ended(core, watch)
     }
 
-    #[cfg(test)]
     pub(super) fn abort_all(&mut self) {
         let all: Vec<_> = self.endpoint.connections().map(|(id, ..)| id).collect();
         for id in all {
@@ -184,10 +183,7 @@ impl Receiver {
         mut self,
         watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
     ) -> Result<(), TransferError> {
-        let all: Vec<_> = self.endpoint.connections().map(|(id, ..)| id).collect();
-        for id in all {
-            self.endpoint.abort(id);
-        }
+        self.abort_all();
         let _ = self.endpoint.turn(Duration::ZERO);
         self.tell_ended(watch);
         Err(TransferError::Interrupted)
