@@ -59,7 +59,7 @@ impl Cubic {
         }
     }
 
-    /// Takes in an RTT sample; may end slow start.
+    /// Processes an RTT sample; may end slow start.
     fn sample_rtt(&mut self, cx: &CcContext<'_>, rtt: Duration) {
         let now = ticks(cx.now);
         // The second after a reduction still sees the queue that caused it.
@@ -171,7 +171,7 @@ impl Curve {
         mss * (segments * BETA / 1024)
     }
 
-    /// Takes in `acked` bytes; the bytes that must be acknowledged per segment of growth.
+    /// Processes `acked` bytes; the bytes that must be acknowledged per segment of growth.
     fn update(&mut self, cx: &CcContext<'_>, cwnd: Bytes, acked: Bytes) -> Bytes {
         let now = ticks(cx.now);
         let segments = cwnd.get() / cx.mss.get();

@@ -43,7 +43,7 @@ impl Muzha2 {
     }
 
     /// A round trip is over, with this index.
-    fn turn(&mut self, cx: &CcContext<'_>, smallest: u8) {
+    fn on_round_end(&mut self, cx: &CcContext<'_>, smallest: u8) {
         self.gate = smallest;
         match smallest {
             1 => {
@@ -98,7 +98,7 @@ impl CongestionController for Muzha2 {
             return self.window.grow_as_reno(cx, ack.acked);
         }
         if let Some(smallest) = self.indices.round_over(cx, ack) {
-            self.turn(cx, smallest);
+            self.on_round_end(cx, smallest);
         }
         self.grow(cx, ack);
     }

@@ -36,7 +36,7 @@ impl TcpDiag {
     ///
     /// # Errors
     /// What the system refuses.
-    pub(super) fn ask(&mut self, port: PortOf) -> io::Result<Option<ConnectionSample>> {
+    pub(super) fn query(&mut self, port: PortOf) -> io::Result<Option<ConnectionSample>> {
         let kernel = SocketAddrNetlink::new(0, 0);
         sendto(&self.kernel, &request(port), SendFlags::empty(), &kernel)?;
         let mut most: Option<ConnectionSample> = None;
@@ -141,9 +141,9 @@ mod tests {
         receiver.read_exact(&mut [0; 10_000]).unwrap();
         let kernel = socket(AddressFamily::NETLINK, SocketType::RAW, Some(SOCK_DIAG)).unwrap();
         let mut diag = TcpDiag { kernel, buffer: vec![0; ANSWER] };
-        let found = diag.ask(PortOf::Peer(port)).unwrap().expect("the sender's end");
+        let found = diag.query(PortOf::Peer(port)).unwrap().expect("the sender's end");
         assert_eq!(found.bytes, 10_000);
-        let answering = diag.ask(PortOf::Here(port)).unwrap().expect("the receiver's end");
+        let answering = diag.query(PortOf::Here(port)).unwrap().expect("the receiver's end");
         assert_eq!(answering.bytes, 0);
         drop((sender, receiver));
     }

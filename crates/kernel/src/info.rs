@@ -56,7 +56,7 @@ impl TcpInfoReader {
 
     /// What the connection says, of which `written` bytes had been handed over, and whose receiver had
     /// taken `delivered`.
-    pub(super) fn ask(
+    pub(super) fn query(
         self,
         socket: impl AsFd,
         written: u64,
@@ -224,13 +224,13 @@ mod tests {
         let (mut receiver, _) = listener.accept().unwrap();
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
         let info_reader = TcpInfoReader::of_release(&release).expect("a kernel of this decade");
-        let fresh = info_reader.ask(&sender, 0, 0).unwrap();
+        let fresh = info_reader.query(&sender, 0, 0).unwrap();
         assert_eq!((fresh.acked, fresh.bytes, fresh.ssthresh), (0, 0, None));
         sender.write_all(&[7; 100_000]).unwrap();
         receiver.read_exact(&mut [0; 100_000]).unwrap();
         let patience = std::time::Instant::now();
         let reading = loop {
-            let reading = info_reader.ask(&sender, 100_000, 100_000).unwrap();
+            let reading = info_reader.query(&sender, 100_000, 100_000).unwrap();
             if reading.acked == 100_000 || patience.elapsed().as_secs() > 5 {
                 break reading;
             }

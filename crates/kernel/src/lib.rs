@@ -136,7 +136,7 @@ impl KernelError {
 /// # Errors
 /// For the first such thing.
 pub fn check(spec: &RunSpec, router: Router) -> Result<(), KernelError> {
-    check_for(spec, router, &Machine::look()?.controllers)
+    check_for(spec, router, &Machine::detect()?.controllers)
 }
 
 /// Refuses what a kernel with these congestion controls cannot host, wherever it is.
@@ -170,7 +170,7 @@ pub fn run(
     watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Outcome, KernelError> {
     validate(spec)?;
-    let machine = Machine::look()?;
+    let machine = Machine::detect()?;
     check_for(spec, router, &machine.controllers)?;
     // The capacity of each route comes from links that no packet crosses.
     let idle = Network::<HeapQueue>::new(spec, seed)?;
@@ -320,10 +320,10 @@ impl<'a> World<'a> {
             }
             let until = self.next_time(watched + WATCH_INTERVAL);
             self.emulator
-                .turn(until)
+                .step(until)
                 .map_err(|error| KernelError::System { what: "routing packets", error })?;
-            self.own.turn(&mut self.emulator);
-            self.programs.turn(&mut self.emulator, self.is_warm);
+            self.own.step(&mut self.emulator);
+            self.programs.step(&mut self.emulator, self.is_warm);
             self.keep_books()?;
             if let Some(what) = self.emulator.net.notes.violation() {
                 return Err(self.run.failed(self.emulator.net.now, what).into());
@@ -345,7 +345,7 @@ impl<'a> World<'a> {
     fn keep_books(&mut self) -> Result<(), KernelError> {
         let now = self.emulator.net.now;
         if !self.is_warm && now >= self.run.warmed_up() {
-            self.open_books()?;
+            self.begin_measurement()?;
         }
         if self.next_sample.is_none_or(|at| at > now) || now >= self.end {
             return Ok(());
@@ -355,20 +355,20 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn open_books(&mut self) -> Result<(), KernelError> {
+    fn begin_measurement(&mut self) -> Result<(), KernelError> {
         self.is_warm = true;
         if let Some(routers) = &mut self.routers {
-            routers.open_books(self.emulator.net.now).map_err(KernelError::of_netem)?;
+            routers.begin_measurement(self.emulator.net.now).map_err(KernelError::of_netem)?;
         }
-        self.own.open_books(&mut self.emulator);
-        self.programs.open_books(&self.emulator);
-        self.emulator.forget_passages();
+        self.own.begin_measurement(&mut self.emulator);
+        self.programs.begin_measurement(&self.emulator);
+        self.emulator.restart_queue_delays();
         self.dropped_before.clone_from(&self.emulator.net.notes.dropped_data);
         self.run.open_links(&mut self.emulator.net);
         Ok(())
     }
 
-    /// Enters what the senders' thread tells into table `events`.
+    /// Enters what the senders' thread reports into table `events`.
     fn note(&mut self, reported: &mpsc::Receiver<FlowEvent>) {
         for FlowEvent { at, flow, kind, detail } in reported.try_iter() {
             self.emulator.net.notes.log.flow(at, flow, kind, &detail);
@@ -387,7 +387,7 @@ impl<'a> World<'a> {
             .finish_capture()
             .map_err(|error| KernelError::System { what: "recording packets", error })?;
         if !self.is_warm {
-            self.open_books()?;
+            self.begin_measurement()?;
         }
         let now = self.emulator.net.now;
         self.run.check(&mut self.emulator.net)?;
@@ -404,7 +404,7 @@ impl<'a> World<'a> {
         for (index, mut foreign) in of_sockets.chain(between_programs) {
             let dropped = self.emulator.net.notes.dropped_data[index as usize];
             let queue_delay = match self.routers {
-                None => self.emulator.take_passage(index),
+                None => self.emulator.take_queue_delay(index),
                 // It waits where we do not see it.
                 Some(_) => Histogram::new(),
             };

@@ -32,7 +32,7 @@ impl Machine {
     ///
     /// # Errors
     /// Says what is missing, and what works without it.
-    pub(super) fn look() -> Result<Self, KernelError> {
+    pub(super) fn detect() -> Result<Self, KernelError> {
         let release = rustix::system::uname().release().to_string_lossy().into_owned();
         let info_reader = TcpInfoReader::of_release(&release)
             .ok_or_else(|| missing(&format!("Linux 5.4 or later; this is {release}")))?;
@@ -153,7 +153,7 @@ pub(super) fn settings<L: Clone + std::fmt::Debug>(
     settings.into_iter().map(|(name, value)| Setting { name, value }).collect()
 }
 
-/// Tells the namespace of the calling thread.
+/// Applies the settings to the namespace of the calling thread.
 pub(super) fn apply(settings: &[Setting]) -> io::Result<()> {
     for Setting { name, value } in settings {
         let path = format!("/proc/sys/net/ipv4/{name}");

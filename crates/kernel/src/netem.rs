@@ -23,14 +23,14 @@ use weir_links::emulator::Namespace;
 #[derive(Clone, Debug)]
 pub(super) struct Netem {
     pub(super) wires: RunSpec,
-    ways: [Way; 2],
+    directions: [DirectionConfig; 2],
 }
 
 /// The two routers, with netem between them and the hosts.
 pub(super) struct Routers {
     near: Namespace,
     far: Namespace,
-    ways: [Way; 2],
+    directions: [DirectionConfig; 2],
     /// What had happened when the warm-up was over, and when that was.
     before: (Instant, Count),
 }
@@ -46,7 +46,7 @@ struct Count {
 
 /// One direction of all flows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Way {
+struct DirectionConfig {
     rate: Option<Rate>,
     /// Packets, the one being sent included.
     limit: Option<u64>,
@@ -60,20 +60,22 @@ impl Netem {
     /// # Errors
     /// For what it cannot, by name.
     pub(super) fn of(spec: &RunSpec) -> Result<Self, KernelError> {
-        let mut found: Option<[Way; 2]> = None;
+        let mut found: Option<[DirectionConfig; 2]> = None;
         for flow in &spec.flows {
             let refused = |problem| KernelError::Netem { flow: flow.name.clone(), problem };
             if kernel_config(flow).is_none() {
                 let problem = "it is not the kernel's, and its packets cross no device".to_owned();
                 return Err(refused(problem));
             }
-            let way = |route| Way::of(spec, route);
-            let ways = [way(&flow.route_forward), way(&flow.route_reverse)];
-            let [Ok(forward), Ok(reverse)] = ways else {
-                return Err(refused(ways.into_iter().find_map(Result::err).unwrap_or_default()));
+            let direction = |route| DirectionConfig::of(spec, route);
+            let directions = [direction(&flow.route_forward), direction(&flow.route_reverse)];
+            let [Ok(forward), Ok(reverse)] = directions else {
+                return Err(refused(
+                    directions.into_iter().find_map(Result::err).unwrap_or_default(),
+                ));
             };
-            let ways = [forward, reverse];
-            if *found.get_or_insert(ways.clone()) != ways {
+            let directions = [forward, reverse];
+            if *found.get_or_insert(directions.clone()) != directions {
                 let problem = "its path differs from the first flow's; netem has one for all";
                 return Err(refused(problem.to_owned()));
             }
@@ -84,7 +86,7 @@ impl Netem {
             ..link.clone()
         };
         let wires = RunSpec { links: spec.links.iter().map(wire).collect(), ..spec.clone() };
-        Ok(Self { wires, ways: found.unwrap_or_default() })
+        Ok(Self { wires, directions: found.unwrap_or_default() })
     }
 
     /// Puts a router between each end and the device that the emulator will make in it.
@@ -95,7 +97,7 @@ impl Netem {
         for ((host, router), network) in hosts.into_iter().zip([&near, &far]).zip(NETWORKS) {
             join(host, router, network)?;
         }
-        Ok(Routers { near, far, ways: self.ways.clone(), before: Default::default() })
+        Ok(Routers { near, far, directions: self.directions.clone(), before: Default::default() })
     }
 }
 
@@ -108,7 +110,7 @@ impl Routers {
     /// Sets netem up, once the emulator has made its devices, which have these addresses. Returns the
     /// receivers' address.
     pub(super) fn start(&self, devices: [Ipv4Addr; 2]) -> io::Result<Ipv4Addr> {
-        let [there, back] = &self.ways;
+        let [there, back] = &self.directions;
         for (side, (out, onward)) in [(there, back), (back, there)].into_iter().enumerate() {
             let other = 1 - side;
             let (network, gateway) = (NETWORKS[other], devices[other]);
@@ -123,19 +125,19 @@ impl Routers {
     }
 
     /// The warm-up is over.
-    pub(super) fn open_books(&mut self, now: Instant) -> io::Result<()> {
+    pub(super) fn begin_measurement(&mut self, now: Instant) -> io::Result<()> {
         self.before = (now, self.count()?);
         Ok(())
     }
 
-    /// Enters what netem tells into the tables, and takes out what is only known of links of ours.
+    /// Enters what netem reports into the tables, and takes out what is only known of links of ours.
     pub(super) fn fill(&self, outcome: &mut Outcome, now: Instant) -> io::Result<()> {
         outcome.links.clear();
         outcome.flows.iter_mut().for_each(|flow| flow.loss_ratio = None);
         let (since, before) = self.before;
         let count = self.count()?;
         let mbps = Rate::from_transfer(Bytes(count.sent_bytes - before.sent_bytes), now - since);
-        let (used, rate) = (mbps.unwrap_or(Rate::ZERO), self.ways[0].rate);
+        let (used, rate) = (mbps.unwrap_or(Rate::ZERO), self.directions[0].rate);
         outcome.summary.utilisation = rate.map(|rate| used.as_mbit_f64() / rate.as_mbit_f64());
         let [queue, random] = [0, 1].map(|cause| count.dropped[cause] - before.dropped[cause]);
         let settings = outcome.summary.settings.get_or_insert_default();
@@ -154,15 +156,15 @@ impl Routers {
     }
 }
 
-impl Way {
+impl DirectionConfig {
     fn of(spec: &RunSpec, route: &[usize]) -> Result<Self, String> {
-        let mut way = Self::default();
+        let mut direction = Self::default();
         let mut bottleneck: Option<&str> = None;
         for link in route.iter().map(|index| &spec.links[*index]) {
             let refused = |what: String| format!("link '{}': {what}", link.name);
             let config = &link.config;
             check(config).map_err(refused)?;
-            way.delay += config.delay.initial;
+            direction.delay += config.delay.initial;
             let loss = config.impairments.loss;
             if matches!(config.service, Service::Infinite) && loss == Ratio::ZERO {
                 continue;
@@ -171,11 +173,11 @@ impl Way {
                 let one = format!("netem has one bottleneck each way, which is '{first}'");
                 return Err(refused(one));
             }
-            way.loss = loss;
-            way.rate = config.rate();
-            way.limit = limit(config).map_err(refused)?;
+            direction.loss = loss;
+            direction.rate = config.rate();
+            direction.limit = limit(config).map_err(refused)?;
         }
-        Ok(way)
+        Ok(direction)
     }
 
     /// Losses in front, then rate and queue, so that drops of either are counted by themselves.

@@ -50,7 +50,7 @@ impl OwnFlows {
     }
 
     /// Everything that is due by the time of the links: first what has arrived, then timers.
-    pub(super) fn turn(&mut self, emulator: &mut Emulator) {
+    pub(super) fn step(&mut self, emulator: &mut Emulator) {
         while let Some(packet) = emulator.poll_arrival() {
             let described = packet.with(());
             self.touch(described.flow, emulator, |flow, road| flow.on_packet(&described, road));
@@ -64,8 +64,8 @@ impl OwnFlows {
     }
 
     /// The warm-up is over.
-    pub(super) fn open_books(&mut self, emulator: &mut Emulator) {
-        self.each(emulator, |flow, road| flow.open_books(road));
+    pub(super) fn begin_measurement(&mut self, emulator: &mut Emulator) {
+        self.each(emulator, |flow, road| flow.begin_measurement(road));
     }
 
     /// The run is over.

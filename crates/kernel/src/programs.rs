@@ -130,27 +130,27 @@ impl<'a> ProgramFlows<'a> {
             let (commands, reports) = (Arc::clone(&flow.commands), self.reports.clone());
             let namespace = self.ends[end_of(commands.sender, ProgramEnd::Client)];
             threads.spawn(move || {
-                let tell = |what| {
+                let report = |what| {
                     // The receiver is gone when the run is over.
                     let _ = reports.send(Report { flow: index, at: shared.now(), what });
                 };
                 if !sleep_until(start, || shared.now(), || shared.is_over()) {
-                    return tell(Ok(Step::Skipped));
+                    return report(Ok(Step::Skipped));
                 }
                 let mut client = match processes::start(namespace, &commands.client) {
                     Ok(client) => client,
-                    Err(error) => return tell(Err(error)),
+                    Err(error) => return report(Err(error)),
                 };
-                tell(Ok(Step::Started(client.id())));
-                tell(client.wait().map(Step::Ended));
+                report(Ok(Step::Started(client.id())));
+                report(client.wait().map(Step::Ended));
             });
         }
     }
 
-    /// Takes in what became of clients, and stops those whose time is over.
-    pub(super) fn turn(&mut self, emulator: &mut Emulator, is_warm: bool) {
+    /// Processes the reports on clients, and stops those whose time is over.
+    pub(super) fn step(&mut self, emulator: &mut Emulator, is_warm: bool) {
         while let Ok(report) = self.reported.try_recv() {
-            self.take_in(report, emulator, is_warm);
+            self.on_report(report, emulator, is_warm);
         }
         let now = emulator.net.now;
         for number in 0..self.list.len() {
@@ -163,11 +163,11 @@ impl<'a> ProgramFlows<'a> {
     }
 
     /// The measured interval begins.
-    pub(super) fn open_books(&mut self, emulator: &Emulator) {
+    pub(super) fn begin_measurement(&mut self, emulator: &Emulator) {
         for number in 0..self.list.len() {
             if self.list[number].client != Client::Waiting {
                 let reading = self.read(number, emulator);
-                self.list[number].flow.open_books(emulator.net.now, &reading);
+                self.list[number].flow.begin_measurement(emulator.net.now, &reading);
             }
         }
     }
@@ -187,7 +187,7 @@ impl<'a> ProgramFlows<'a> {
     /// The run is over: ends the clients.
     pub(super) fn end_clients(&mut self, emulator: &mut Emulator, is_warm: bool) {
         let now = emulator.net.now;
-        self.turn(emulator, is_warm);
+        self.step(emulator, is_warm);
         for number in 0..self.list.len() {
             self.close(number, emulator, now, FlowEnd::OutOfTime);
         }
@@ -200,7 +200,7 @@ impl<'a> ProgramFlows<'a> {
             if Polls::default().wait(INTERVAL).is_err() {
                 return;
             }
-            self.turn(emulator, is_warm);
+            self.step(emulator, is_warm);
         }
     }
 
@@ -213,7 +213,7 @@ impl<'a> ProgramFlows<'a> {
         list.into_iter().map(ProgramFlow::finish).collect()
     }
 
-    fn take_in(&mut self, report: Report, emulator: &mut Emulator, is_warm: bool) {
+    fn on_report(&mut self, report: Report, emulator: &mut Emulator, is_warm: bool) {
         let Report { flow, at, what } = report;
         let Some(number) = self.list.iter().position(|known| known.index == flow) else { return };
         let log = &mut emulator.net.notes.log;
@@ -223,7 +223,7 @@ impl<'a> ProgramFlows<'a> {
                 log.flow(at, flow, "start", "");
                 self.list[number].client = Client::Running(pid);
                 if is_warm {
-                    self.list[number].flow.open_books(at, &ConnectionSample::default());
+                    self.list[number].flow.begin_measurement(at, &ConnectionSample::default());
                 }
             }
             Ok(Step::Ended(status)) => {
@@ -248,7 +248,7 @@ impl<'a> ProgramFlows<'a> {
     fn close(&mut self, number: usize, emulator: &Emulator, at: Instant, ending: FlowEnd) {
         if !self.list[number].flow.is_closed() {
             let reading = self.read(number, emulator);
-            self.list[number].flow.close_books(at, &reading, ending);
+            self.list[number].flow.end_measurement(at, &reading, ending);
         }
     }
 
@@ -258,7 +258,7 @@ impl<'a> ProgramFlows<'a> {
         let Some(counts) = emulator.counts(flow.index) else { return flow.known };
         if let Some(diag) = self.diag.as_mut().filter(|_| counts.is_tcp()) {
             // A connection that has ended is not there any more.
-            flow.known = diag.ask(flow.port()).ok().flatten().unwrap_or(flow.known);
+            flow.known = diag.query(flow.port()).ok().flatten().unwrap_or(flow.known);
         }
         ConnectionSample {
             delivered: counts.delivered(),

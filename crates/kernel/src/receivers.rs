@@ -9,7 +9,7 @@ use rustix::net::{Shutdown, SocketFlags, acceptfrom_with, shutdown};
 use weir_scene::{FlowSpec, Server, Workload};
 use weir_units::{Bytes, Duration};
 
-use super::shared::{Polls, Shared, be_eager};
+use super::shared::{Polls, Shared, raise_priority};
 use super::sockets::{IoOutcome, discard, write};
 use weir_links::health::thread_cpu_time;
 
@@ -41,7 +41,7 @@ pub(super) struct Arrivals {
 
 /// Takes what arrives until `shared` says that it is over; returns the processor time that took.
 pub(super) fn run(mut receivers: Vec<Receiver>, shared: &Shared) -> io::Result<Received> {
-    be_eager();
+    raise_priority();
     let mut scratch = vec![0; SCRATCH];
     while !shared.is_over() {
         let mut polls = Polls::default();

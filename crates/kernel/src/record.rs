@@ -148,12 +148,12 @@ impl LoggedFlow {
         self.flow.on_answer(now, bytes)
     }
 
-    pub(super) fn open_books(&mut self, now: Instant, reading: &ConnectionSample) {
+    pub(super) fn begin_measurement(&mut self, now: Instant, reading: &ConnectionSample) {
         self.note(now, || Step::Open(numbers(reading)));
-        self.flow.open_books(now, reading);
+        self.flow.begin_measurement(now, reading);
     }
 
-    pub(super) fn close_books(
+    pub(super) fn end_measurement(
         &mut self,
         now: Instant,
         reading: &ConnectionSample,
@@ -162,7 +162,7 @@ impl LoggedFlow {
         if !self.flow.is_closed() {
             self.note(now, || Step::Close(numbers(reading), ending.clone().into()));
         }
-        self.flow.close_books(now, reading, ending);
+        self.flow.end_measurement(now, reading, ending);
     }
 
     pub(super) fn sample(&mut self, now: Instant, reading: &ConnectionSample) -> Option<SampleRow> {

@@ -15,7 +15,7 @@ use weir_units::{Duration, Instant};
 
 use super::info::{TcpInfoReader, failure};
 use super::record::LoggedFlow;
-use super::shared::{Polls, Shared, be_eager};
+use super::shared::{Polls, Shared, raise_priority};
 use super::sockets::{IoOutcome, break_off, discard, write};
 use weir_links::health::thread_cpu_time;
 
@@ -103,7 +103,7 @@ impl Senders<'_> {
     /// # Errors
     /// What the system refuses, and answers without a request.
     pub(super) fn run(mut self) -> io::Result<Legacy> {
-        be_eager();
+        raise_priority();
         let _alarm = Alarm::set();
         let (mut samples, mut lateness) = (Vec::new(), Lateness::default());
         let mut scratch = vec![0; SCRATCH];
@@ -115,7 +115,7 @@ impl Senders<'_> {
             let now = self.shared.now();
             if !is_warm && now >= warmed_up {
                 is_warm = true;
-                self.open_books(now)?;
+                self.begin_measurement(now)?;
             }
             for sender in &mut self.list {
                 let due = sender.next_time().filter(|at| *at <= now);
@@ -137,10 +137,10 @@ impl Senders<'_> {
         Ok(Legacy { flows, samples, lateness, cpu: thread_cpu_time() })
     }
 
-    fn open_books(&mut self, now: Instant) -> io::Result<()> {
+    fn begin_measurement(&mut self, now: Instant) -> io::Result<()> {
         for sender in self.list.iter_mut().filter(|sender| sender.stage != Stage::Waiting) {
             let reading = sender.read()?;
-            sender.flow.open_books(now, &reading);
+            sender.flow.begin_measurement(now, &reading);
         }
         Ok(())
     }
@@ -177,7 +177,7 @@ impl Senders<'_> {
             sender.take_note_of_completion()?;
             if !sender.flow.is_closed() {
                 let reading = sender.read()?;
-                sender.flow.close_books(end, &reading, FlowEnd::OutOfTime);
+                sender.flow.end_measurement(end, &reading, FlowEnd::OutOfTime);
             }
             if sender.flow.is_logged()
                 && let Some(socket) = sender.socket.take()
@@ -253,9 +253,9 @@ impl<'a> Sender<'a> {
         }
         self.take_note_of_completion()?;
         if self.stop().is_some_and(|stop| stop <= now) {
-            self.tell(now, "stopped", "");
+            self.log(now, "stopped", "");
             let reading = self.read()?;
-            self.flow.close_books(now, &reading, FlowEnd::Stopped);
+            self.flow.end_measurement(now, &reading, FlowEnd::Stopped);
             self.end();
             return Ok(());
         }
@@ -274,15 +274,15 @@ impl<'a> Sender<'a> {
     fn take_note_of_completion(&mut self) -> io::Result<()> {
         let completed = self.context.shared.completed(self.index as usize);
         if let Some(at) = completed.filter(|_| !self.flow.is_closed()) {
-            self.tell(at, "completed", "");
+            self.log(at, "completed", "");
             let reading = self.read()?;
-            self.flow.close_books(at, &reading, FlowEnd::Completed);
+            self.flow.end_measurement(at, &reading, FlowEnd::Completed);
         }
         Ok(())
     }
 
     fn begin(&mut self, now: Instant, is_warm: bool) -> io::Result<()> {
-        self.tell(now, "start", "");
+        self.log(now, "start", "");
         let Some(socket) = &self.socket else { return Ok(()) };
         match connect(socket, &self.address) {
             Ok(()) | Err(rustix::io::Errno::INPROGRESS) => {}
@@ -290,7 +290,7 @@ impl<'a> Sender<'a> {
         }
         self.stage = Stage::Connecting;
         if is_warm {
-            self.flow.open_books(now, &ConnectionSample::default());
+            self.flow.begin_measurement(now, &ConnectionSample::default());
         }
         Ok(())
     }
@@ -306,7 +306,7 @@ impl<'a> Sender<'a> {
             self.is_full = false;
             if self.stage == Stage::Connecting {
                 self.stage = Stage::Connected;
-                self.tell(now, "connected", "");
+                self.log(now, "connected", "");
                 self.flow.on_connected(now);
             }
         }
@@ -368,9 +368,9 @@ impl<'a> Sender<'a> {
     }
 
     fn fail(&mut self, now: Instant, error: &io::Error) -> io::Result<()> {
-        self.tell(now, "failed", &error.to_string());
+        self.log(now, "failed", &error.to_string());
         let reading = self.read()?;
-        self.flow.close_books(now, &reading, FlowEnd::Failed(error.to_string()));
+        self.flow.end_measurement(now, &reading, FlowEnd::Failed(error.to_string()));
         self.end();
         Ok(())
     }
@@ -387,12 +387,12 @@ impl<'a> Sender<'a> {
     fn read(&self) -> io::Result<ConnectionSample> {
         let delivered = self.context.shared.delivered(self.index as usize);
         match &self.socket {
-            Some(socket) => self.context.info_reader.ask(socket, self.written, delivered),
+            Some(socket) => self.context.info_reader.query(socket, self.written, delivered),
             None => Ok(ConnectionSample { delivered, ..ConnectionSample::default() }),
         }
     }
 
-    fn tell(&self, at: Instant, kind: &'static str, detail: &str) {
+    fn log(&self, at: Instant, kind: &'static str, detail: &str) {
         let event = FlowEvent { at, flow: self.index, kind, detail: detail.to_owned() };
         // The receiver is gone when the run is over.
         let _ = self.context.events.send(event);

@@ -127,8 +127,8 @@ impl<'fd> Polls<'fd> {
 /// Gives this thread, which a punctual one has started, the most that an ordinary one can have. It
 /// holds the locks of its sockets while it reads and writes: the kernel's TCP stands still if something
 /// else takes the processor from it then.
-pub(super) fn be_eager() {
-    clock::be_ordinary();
+pub(super) fn raise_priority() {
+    clock::use_ordinary_priority();
     // Only for this thread (setpriority(2)); without the right to, it stays as ordinary as others.
     let _ = rustix::process::nice(-20);
 }

@@ -77,7 +77,7 @@ impl HostLink {
     #[pyo3(signature = (far = false))]
     fn enter(&self, far: bool) -> PyResult<()> {
         let namespace = if far { &self.outside } else { &self.inside };
-        Ok(namespace.take_in_caller()?)
+        Ok(namespace.move_caller()?)
     }
 
     /// What it did so far.

@@ -123,12 +123,12 @@ impl Flow {
     }
 
     /// The warm-up is over.
-    pub fn open_books<M: Medium>(&mut self, net: &mut M) {
+    pub fn begin_measurement<M: Medium>(&mut self, net: &mut M) {
         match &mut self.0 {
-            Kind::Reliable(flow) => flow.open_books(net),
-            Kind::Udp(flow) => flow.open_books(net),
-            Kind::Foreign(flow) => flow.open_books(net),
-            Kind::Source(flow) => flow.open_books(net),
+            Kind::Reliable(flow) => flow.begin_measurement(net),
+            Kind::Udp(flow) => flow.begin_measurement(net),
+            Kind::Foreign(flow) => flow.begin_measurement(net),
+            Kind::Source(flow) => flow.begin_measurement(net),
             Kind::Kernel(_) => {}
         }
     }
@@ -136,10 +136,10 @@ impl Flow {
     /// The run is over: the flow's statistics are final, unless it has ended before.
     pub fn end<M: Medium>(&mut self, net: &mut M) {
         match &mut self.0 {
-            Kind::Reliable(flow) => flow.close_books(net, FlowEnd::OutOfTime),
-            Kind::Udp(flow) => flow.close_books(net, FlowEnd::OutOfTime),
-            Kind::Foreign(flow) => flow.close_books(net, FlowEnd::OutOfTime),
-            Kind::Source(flow) => flow.close_books(net, FlowEnd::OutOfTime),
+            Kind::Reliable(flow) => flow.end_measurement(net, FlowEnd::OutOfTime),
+            Kind::Udp(flow) => flow.end_measurement(net, FlowEnd::OutOfTime),
+            Kind::Foreign(flow) => flow.end_measurement(net, FlowEnd::OutOfTime),
+            Kind::Source(flow) => flow.end_measurement(net, FlowEnd::OutOfTime),
             Kind::Kernel(_) => {}
         }
     }
@@ -258,7 +258,7 @@ impl Flow {
 
 /// Where the requests of a flow that makes any are recorded.
 fn requests(index: u32, spec: &FlowSpec, measure: &MeasureSpec) -> Option<Box<RequestBook>> {
-    spec.workload.asks().then(|| Box::new(RequestBook::new(index, measure.max_requests)))
+    spec.workload.has_responses().then(|| Box::new(RequestBook::new(index, measure.max_requests)))
 }
 
 /// A flow whose ends lie elsewhere: in the statistics it is one like the others.

@@ -108,12 +108,12 @@ impl HostedFlow {
         self.pump(side, net);
     }
 
-    pub(crate) fn open_books<M: Medium>(&mut self, net: &mut M) {
+    pub(crate) fn begin_measurement<M: Medium>(&mut self, net: &mut M) {
         let totals = self.ends.is_some().then(|| self.totals(net));
         self.stream.begin_measurement(net.now(), totals);
     }
 
-    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
+    pub(crate) fn end_measurement<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
         if !self.stream.stats.is_closed() {
             let totals = self.totals(net);
             self.stream.stats.close(net.now(), totals, ending);
@@ -169,14 +169,14 @@ impl HostedFlow {
         self.stream.last_sample = LastSample::new(now);
         net.log(self.stream.index, "start", "");
         if self.stream.warm {
-            self.open_books(net);
+            self.begin_measurement(net);
         }
     }
 
     /// Stops the flow: its connection is closed at once.
     fn halt<M: Medium>(&mut self, net: &mut M) {
         self.stream.stop = None;
-        self.close_books(net, FlowEnd::Stopped);
+        self.end_measurement(net, FlowEnd::Stopped);
         net.log(self.stream.index, "stopped", "");
         if let Some(ends) = &mut self.ends {
             ends[Side::Sender as usize].abort(net.now());
@@ -209,7 +209,7 @@ impl HostedFlow {
             end.write(now, answer);
         }
         if self.stream.completes(side) {
-            self.close_books(net, FlowEnd::Completed);
+            self.end_measurement(net, FlowEnd::Completed);
             net.log(self.stream.index, "completed", "");
         }
     }
@@ -224,7 +224,7 @@ impl HostedFlow {
                 ForeignEvent::Finished if side == Side::Sender => self.stream.over = true,
                 ForeignEvent::Failed(why) if !self.stream.over => {
                     net.log(self.stream.index, "failed", &why);
-                    self.close_books(net, FlowEnd::Failed(why));
+                    self.end_measurement(net, FlowEnd::Failed(why));
                     self.stream.over = true;
                 }
                 ForeignEvent::Damaged { offset } => net.notes().violate(format!(

@@ -180,12 +180,12 @@ impl ReliableFlow {
         self.pump(side, net);
     }
 
-    pub(crate) fn open_books<M: Medium>(&mut self, net: &mut M) {
+    pub(crate) fn begin_measurement<M: Medium>(&mut self, net: &mut M) {
         let totals = self.ends.is_some().then(|| self.totals(net));
         self.stream.begin_measurement(net.now(), totals);
     }
 
-    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
+    pub(crate) fn end_measurement<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
         if !self.stream.stats.is_closed() {
             let totals = self.totals(net);
             self.stream.stats.close(net.now(), totals, ending);
@@ -199,7 +199,7 @@ impl ReliableFlow {
     pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
         let ends = self.ends.as_mut().filter(|_| self.stream.is_sampled(now))?;
         let sender = &mut ends[Side::Sender as usize].conn;
-        sender.book_time(now);
+        sender.account_time(now);
         let snapshot = sender.snapshot();
         let goodput_mbps = self.stream.last_sample.advance(now, self.stream.stats.delivered);
         let millis = |duration: Option<Duration>| duration.map(Duration::as_millis_f64);
@@ -233,7 +233,7 @@ impl ReliableFlow {
         now: Instant,
     ) -> Option<(&Stats, Snapshot, Option<Rate>)> {
         let sender = &mut self.ends.as_mut()?[Side::Sender as usize].conn;
-        sender.book_time(now);
+        sender.account_time(now);
         Some((sender.stats(), sender.snapshot(), sender.delivery_rate()))
     }
 
@@ -250,14 +250,14 @@ impl ReliableFlow {
         self.stream.last_sample = LastSample::new(now);
         net.log(self.stream.index, "start", "");
         if self.stream.warm {
-            self.open_books(net);
+            self.begin_measurement(net);
         }
     }
 
     /// Stops the flow: its connection is aborted.
     fn halt<M: Medium>(&mut self, net: &mut M) {
         self.stream.stop = None;
-        self.close_books(net, FlowEnd::Stopped);
+        self.end_measurement(net, FlowEnd::Stopped);
         if let Some(ends) = &mut self.ends {
             ends[Side::Sender as usize].conn.abort(net.now());
         }
@@ -290,7 +290,7 @@ impl ReliableFlow {
             conn.write(now, answer);
         }
         if self.stream.completes(side) {
-            self.close_books(net, FlowEnd::Completed);
+            self.end_measurement(net, FlowEnd::Completed);
             net.log(self.stream.index, "completed", "");
         }
     }
@@ -317,7 +317,7 @@ impl ReliableFlow {
             side == Side::Receiver && conn.is_finished() && self.stream.stats.is_closed();
         if let Some(why) = failure.filter(|_| !self.stream.over) {
             net.log(self.stream.index, "failed", &why);
-            self.close_books(net, FlowEnd::Failed(why));
+            self.end_measurement(net, FlowEnd::Failed(why));
             self.stream.over = true;
         }
         self.stream.over |= finished;
@@ -380,7 +380,7 @@ impl ReliableFlow {
         let mut totals = self.stream.totals(net);
         if let Some(ends) = &mut self.ends {
             let sender = &mut ends[Side::Sender as usize].conn;
-            sender.book_time(net.now());
+            sender.account_time(net.now());
             totals.stats = *sender.stats();
         }
         totals

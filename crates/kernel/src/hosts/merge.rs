@@ -108,16 +108,16 @@ fn replay(
             Step::Answer(bytes) => flow.on_answer(now, *bytes)?,
             // Nothing that was not sent has arrived, whatever the clocks of the two hosts say.
             Step::Open(numbers) if sample(numbers, 0).segments == 0 => {
-                flow.open_books(now, &sample(numbers, 0));
+                flow.begin_measurement(now, &sample(numbers, 0));
             }
-            Step::Open(numbers) => flow.open_books(now, &reading(numbers)),
+            Step::Open(numbers) => flow.begin_measurement(now, &reading(numbers)),
             Step::Sample(numbers) => samples.extend(flow.sample(now, &reading(numbers))),
             Step::Close(numbers, ending) => {
                 let completed = received.completed.filter(|_| *ending == Ending::Closed);
                 // On the clock of another host: not after the sender knew it.
                 let end = completed.map_or(now, |at| Instant::from_nanos(at).min(now));
                 let numbers = sample(numbers, received_by(&received.log, end.as_nanos().max(*at)));
-                flow.close_books(end, &numbers, ended(ending, completed.is_some()));
+                flow.end_measurement(end, &numbers, ended(ending, completed.is_some()));
             }
         }
     }

@@ -24,7 +24,7 @@ use super::tap::{SharedPathLog, Tap};
 use crate::receivers::Arrivals;
 use crate::record::{EVENT_KINDS, Ending, ReceivedFlow, SentFlow, Step, numbers};
 use crate::senders::{Lateness, after};
-use crate::shared::{Polls, Shared, be_eager};
+use crate::shared::{Polls, Shared, raise_priority};
 use weir_links::health::thread_cpu_time;
 use weir_links::relay::overflow;
 use weir_links::world::frame;
@@ -138,7 +138,7 @@ impl<'a> OwnPart<'a> {
         goes_on: &mut dyn FnMut() -> bool,
     ) -> io::Result<OwnRecord> {
         let cpu_before = thread_cpu_time();
-        be_eager();
+        raise_priority();
         let _alarm = Alarm::set();
         let measure = &self.spec.measure;
         let warmed_up = Instant::ZERO + measure.warmup;

@@ -36,7 +36,7 @@ pub fn check_between_hosts(spec: &RunSpec) -> Result<(), KernelError> {
     for flow in &spec.flows {
         let problem = match (&flow.transport, flow.ends) {
             (TransportSpec::Udp(_), _) => "stack = udp: between hosts there are no bare datagrams",
-            (TransportSpec::Reliable(_), Ends::Weir) if flow.workload.asks() => {
+            (TransportSpec::Reliable(_), Ends::Weir) if flow.workload.has_responses() => {
                 "ends = weir: between hosts our own connections make no requests"
             }
             (TransportSpec::Reliable(_), _) => continue,

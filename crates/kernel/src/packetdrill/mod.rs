@@ -50,7 +50,7 @@ impl KernelEndpoint {
         let device = Device::open(&namespace, &spec, MTU, false);
         let device = device.map_err(refused("opening a TUN device"))?;
         let alarm = Alarm::set();
-        let start = clock::next_like_simulated();
+        let start = clock::next_aligned_to_ticks();
         let mut endpoint = Self {
             namespace,
             device,
@@ -78,7 +78,7 @@ impl KernelEndpoint {
         Ok(())
     }
 
-    /// Takes in what the kernel has sent.
+    /// Reads what the kernel has sent.
     fn collect(&mut self) -> Result<(), EndpointError> {
         let mut buffer = [0; MTU as usize];
         while let Some(len) = self.device.read(&mut buffer).map_err(refused("reading a packet"))? {

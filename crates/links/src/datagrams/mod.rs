@@ -187,7 +187,7 @@ const HEADERS: usize = 20 + 8;
 /// Between two attempts to reach the other end.
 const RETRY: Duration = Duration::from_millis(200);
 /// Between looks at whether the load is over.
-const TURN: Duration = Duration::from_millis(20);
+const MAX_WAIT: Duration = Duration::from_millis(20);
 
 #[cfg(test)]
 mod tests;

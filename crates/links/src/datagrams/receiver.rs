@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use weir_sockets::clock::{self, Interest};
 use weir_sockets::socket::{Inbox, Socket};
 
-use super::{HEAD_BYTES, LoadSpec, NAME_BYTES, Shared, TURN, overflow};
+use super::{HEAD_BYTES, LoadSpec, MAX_WAIT, NAME_BYTES, Shared, overflow};
 
 /// What was received. Times are nanoseconds of this machine's monotonic clock; a transit time is the
 /// receiver's clock less the sender's.
@@ -48,7 +48,7 @@ pub(super) fn run(socket: &Socket, spec: &LoadSpec, shared: &Shared) -> io::Resu
     let (mut inbox, mut sink) = (Inbox::default(), Sink::default());
     let dropped_before = dropped();
     while !shared.receiving_ends.load(Ordering::Relaxed) {
-        if !socket.wait(Interest::Readable, TURN)? || !socket.receive(&mut inbox)? {
+        if !socket.wait(Interest::Readable, MAX_WAIT)? || !socket.receive(&mut inbox)? {
             continue;
         }
         for arrival in inbox.arrivals() {

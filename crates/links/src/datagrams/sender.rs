@@ -8,7 +8,7 @@ use weir_sockets::clock::{self, Alarm, Interest};
 use weir_sockets::socket::{SendBatch, Socket};
 use weir_units::{Duration, Ecn, Instant, Rate};
 
-use super::{HEADERS, LoadSpec, NAME_BYTES, Shared, TURN};
+use super::{HEADERS, LoadSpec, MAX_WAIT, NAME_BYTES, Shared};
 
 /// What was sent.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +46,7 @@ pub(super) fn run(
         let first = schedule.next;
         let count = schedule.take(now, most);
         if count == 0 {
-            let left = schedule.due().saturating_since(now).min(TURN);
+            let left = schedule.due().saturating_since(now).min(MAX_WAIT);
             std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));
             continue;
         }

@@ -63,7 +63,7 @@ impl Device {
         })
     }
 
-    /// Takes in a packet that the kernel routed here; `None` if there is none.
+    /// Reads a packet that the kernel routed here; `None` if there is none.
     ///
     /// # Errors
     /// If the device cannot be read.

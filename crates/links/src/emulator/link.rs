@@ -12,7 +12,7 @@ use weir_units::{Duration, Instant};
 use super::namespace::Namespace;
 use super::options::Options;
 use super::router::{Emulator, EmulatorError};
-use crate::relay::{Carrier, DirectionReport, HostedLink, Report, Route, TURN, Way};
+use crate::relay::{CALL_INTERVAL, Carrier, DirectionReport, HostedLink, Report, Route};
 
 /// A link between two namespaces for whatever programs send. From the first to the second is up.
 pub struct TunLink {
@@ -36,10 +36,10 @@ impl TunLink {
         Ok(Self { emulator: Emulator::open(&spec, seed, ends, options)?, route })
     }
 
-    fn way(&mut self, way: Way) -> DirectionReport {
-        let (direction, links) = match way {
-            Way::Up => (Direction::Forward, &self.route.up),
-            Way::Down => (Direction::Reverse, &self.route.down),
+    fn direction(&mut self, direction: Direction) -> DirectionReport {
+        let links = match direction {
+            Direction::Forward => &self.route.up,
+            Direction::Reverse => &self.route.down,
         };
         let meter = self.emulator.meter(direction);
         let mut report = DirectionReport {
@@ -73,9 +73,9 @@ impl Carrier for TunLink {
     fn run(&mut self, turn: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()> {
         let (_alarm, _punctual) = (Alarm::set(), TimerSlackGuard::set());
         loop {
-            let next_turn = self.emulator.clock() + TURN;
-            while self.emulator.net.now < next_turn {
-                self.emulator.turn(next_turn)?;
+            let next_call = self.emulator.clock() + CALL_INTERVAL;
+            while self.emulator.net.now < next_call {
+                self.emulator.step(next_call)?;
             }
             if let Some(what) = self.emulator.net.notes.violation() {
                 return Err(io::Error::other(format!("the program is at fault: {what}")));
@@ -88,7 +88,12 @@ impl Carrier for TunLink {
 
     fn report(&mut self) -> Report {
         let elapsed = self.emulator.clock() - Instant::ZERO;
-        Report { elapsed, up: self.way(Way::Up), down: self.way(Way::Down), clients: 0 }
+        Report {
+            elapsed,
+            up: self.direction(Direction::Forward),
+            down: self.direction(Direction::Reverse),
+            clients: 0,
+        }
     }
 }
 

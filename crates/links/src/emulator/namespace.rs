@@ -119,7 +119,7 @@ impl Namespace {
     ///
     /// # Errors
     /// If the system does not allow it.
-    pub fn take_in_caller(&self) -> io::Result<()> {
+    pub fn move_caller(&self) -> io::Result<()> {
         Ok(setns(File::open(&self.file)?, CloneFlags::CLONE_NEWNET)?)
     }
 
@@ -135,7 +135,7 @@ impl Namespace {
         let thread = std::thread::Builder::new().name("namespace".to_owned());
         let thread = thread.spawn(move || {
             // Who makes it may be punctual; what is started in here is not.
-            clock::be_ordinary();
+            clock::use_ordinary_priority();
             let result = enter().map(|()| own_file());
             let failed = result.is_err();
             if entered.send(result).is_err() || failed {

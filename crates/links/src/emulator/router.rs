@@ -31,21 +31,21 @@ use crate::relay::{MEMORY, MemoryLimit, UnintendedLoss, wait_any};
 /// and leave each link at its exact time, however late the machine is: lateness adds up nowhere, and
 /// tells only how long after its time a packet was handed to the kernel.
 ///
-/// It has no thread of its own: its owner calls [`turn`](Self::turn) until the run is over, from
+/// It has no thread of its own: its owner calls [`step`](Self::step) until the run is over, from
 /// one thread, which had better be punctual ([`clock::TimerSlackGuard`]).
 pub struct Emulator {
-    /// The links. Only the emulator adds events; its time stands still between turns.
+    /// The links. Only the emulator adds events; its time stands still between steps.
     pub net: Network<HeapQueue, Load>,
     flows: u32,
     classify: Classify,
     devices: [Device; 2],
     memory: MemoryLimit,
     origin: Instant,
-    /// Whether time stands still during a turn but where it waits, as in a guest. A reading of the clock
+    /// Whether time stands still during a step but where it waits, as in a guest. A reading of the clock
     /// is a system call there, which takes as long as a packet.
     stands_still: bool,
-    /// The time at which the current turn began.
-    turn_began: Instant,
+    /// The time at which the current step began.
+    step_began: Instant,
     /// Whether devices have superpackets.
     offload: bool,
     spin: Spin,
@@ -143,9 +143,9 @@ impl Emulator {
             classify: options.classify,
             devices,
             memory: MemoryLimit::new(MEMORY),
-            origin: clock::next_like_simulated(),
+            origin: clock::next_aligned_to_ticks(),
             stands_still: clock::is_virtual(),
-            turn_began: Instant::ZERO,
+            step_began: Instant::ZERO,
             due: VecDeque::new(),
             arrived: VecDeque::new(),
             passages: vec![Histogram::new(); spec.flows.len()],
@@ -167,10 +167,10 @@ impl Emulator {
     ///
     /// # Errors
     /// If a device cannot be read or waited for any more, or packets not be recorded.
-    pub fn turn(&mut self, until: Instant) -> io::Result<()> {
+    pub fn step(&mut self, until: Instant) -> io::Result<()> {
         self.health.begin();
-        self.turn_began = self.clock();
-        self.advance(self.turn_began.min(until));
+        self.step_began = self.clock();
+        self.advance(self.step_began.min(until));
         self.recorder.as_mut().map_or(Ok(()), Recorder::check)?;
         if self.net.now >= until {
             return Ok(());
@@ -178,7 +178,7 @@ impl Emulator {
         let mut idle = true;
         for direction in [Direction::Forward, Direction::Reverse] {
             if self.readable[direction as usize] {
-                idle &= !self.take_in(direction, until)?;
+                idle &= !self.read_packets(direction, until)?;
             }
         }
         if idle { self.wait(until) } else { Ok(()) }
@@ -189,9 +189,9 @@ impl Emulator {
         Instant::ZERO + clock::now().saturating_since(self.origin)
     }
 
-    /// The time since the run began, within a turn and before it waits.
-    pub(super) fn clock_in_turn(&self) -> Instant {
-        if self.stands_still { self.turn_began } else { self.clock() }
+    /// The time since the run began, within a step and before it waits.
+    pub(super) fn clock_in_step(&self) -> Instant {
+        if self.stands_still { self.step_began } else { self.clock() }
     }
 
     /// When the run began, on the machine's clock ([`clock::now`]).
@@ -220,13 +220,13 @@ impl Emulator {
     }
 
     /// How long the data packets of a flow that others send have waited in queues, of those that have
-    /// arrived since [`forget_passages`](Self::forget_passages).
-    pub fn take_passage(&mut self, flow: u32) -> Histogram {
+    /// arrived since [`restart_queue_delays`](Self::restart_queue_delays).
+    pub fn take_queue_delay(&mut self, flow: u32) -> Histogram {
         std::mem::take(&mut self.passages[flow as usize])
     }
 
     /// Measures passages anew.
-    pub fn forget_passages(&mut self) {
+    pub fn restart_queue_delays(&mut self) {
         self.passages.fill(Histogram::new());
     }
 
@@ -242,7 +242,7 @@ impl Emulator {
 
     /// Begins the time of the run anew: nothing was sent before.
     pub fn restart_clock(&mut self) {
-        self.origin = clock::next_like_simulated();
+        self.origin = clock::next_aligned_to_ticks();
     }
 
     /// How many things have happened on links.
@@ -275,7 +275,7 @@ impl Emulator {
         }
         net.now = net.now.max(now);
         if self.leaves_at().is_some_and(|at| at <= now) {
-            self.give_out();
+            self.deliver();
         }
     }
 
@@ -291,13 +291,13 @@ impl Emulator {
 
     /// Reads some packets of a direction, so that the other has its turn too. Returns whether there
     /// were any.
-    fn take_in(&mut self, direction: Direction, until: Instant) -> io::Result<bool> {
+    fn read_packets(&mut self, direction: Direction, until: Instant) -> io::Result<bool> {
         for number in 0..BATCH {
             let Some(len) = self.devices[direction as usize].read(&mut self.buffer)? else {
                 self.readable[direction as usize] = false;
                 return Ok(number > 0);
             };
-            self.advance(self.clock_in_turn().min(until));
+            self.advance(self.clock_in_step().min(until));
             self.enter(direction, len);
         }
         Ok(true)
@@ -343,7 +343,7 @@ impl Emulator {
     /// Waits for a packet, or for what is due on a link, until `until` at most.
     fn wait(&mut self, until: Instant) -> io::Result<()> {
         let next = self.leaves_at().or_else(|| self.net.next_time());
-        let now = self.clock_in_turn();
+        let now = self.clock_in_step();
         let sleep_until = match next {
             Some(next) if next < until => self.spin.sleep_until(now, next),
             _ => Some(until),

@@ -32,7 +32,7 @@ fn drive<T: Send + 'static>(
         assert!(emulator.clock() < Instant::ZERO + Duration::from_secs(30), "it hangs");
         let until = emulator.net.now + Duration::from_millis(5);
         while emulator.net.now < until {
-            emulator.turn(until).unwrap();
+            emulator.step(until).unwrap();
         }
         assert_eq!(emulator.net.now, until, "time stands where the turns were to end");
         assert_eq!(emulator.net.notes.violation(), None);

@@ -11,7 +11,7 @@ use super::health::Report;
 
 /// A carrier of packets that runs until it is stopped.
 pub trait Carrier {
-    /// Carries packets, and calls `turn` every [`TURN`] until that says otherwise.
+    /// Carries packets, and calls `step` every [`CALL_INTERVAL`] until that says otherwise.
     ///
     /// # Errors
     /// What the system reports when nothing can be carried any more.
@@ -80,4 +80,4 @@ fn answer<C: Carrier>(asked: &Receiver<Sender<Report>>, carrier: &mut C) -> Cont
 }
 
 /// How often a carrier looks up from its work.
-pub const TURN: Duration = Duration::from_millis(20);
+pub const CALL_INTERVAL: Duration = Duration::from_millis(20);

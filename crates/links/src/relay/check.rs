@@ -141,7 +141,7 @@ fn send(spec: &CheckSpec, to: SocketAddr) -> Result<(), CheckError> {
     Ok(())
 }
 
-/// Takes in up to `count` datagrams, until none has come for a while.
+/// Receives up to `count` datagrams, until none has come for a while.
 fn receive(socket: &Socket, count: u64, asked: Duration) -> io::Result<Histogram> {
     let mut inbox = Inbox::default();
     let mut taken = Histogram::new();

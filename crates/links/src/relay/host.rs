@@ -1,11 +1,12 @@
 //! A path in real time: reports to its driver what it did, and how late.
 
 use weir_net::ConfigError;
+use weir_scene::Direction;
 use weir_trace::Histogram;
 use weir_units::{Bytes, Instant};
 
 use super::health::{DirectionReport, UnintendedLoss};
-use super::packet::{Header, Way};
+use super::packet::Header;
 use super::path::{Arrival, HostedLink, Path, Route};
 
 /// A path with counters per direction.
@@ -48,7 +49,7 @@ impl Host {
 
     /// Puts a packet in that arrived at `now`.
     pub fn offer(&mut self, now: Instant, header: Header, bytes: &[u8]) {
-        let meter = &mut self.meters[header.way as usize];
+        let meter = &mut self.meters[header.direction as usize];
         meter.received += 1;
         meter.received_bytes += bytes.len() as u64;
         if self.path.offer(now, header, bytes).is_err() {
@@ -67,22 +68,22 @@ impl Host {
     }
 
     /// Takes note of a packet of `len` bytes that was due at `due` and left at `now`.
-    pub fn on_sent(&mut self, way: Way, len: usize, due: Instant, now: Instant) {
-        let meter = &mut self.meters[way as usize];
+    pub fn on_sent(&mut self, direction: Direction, len: usize, due: Instant, now: Instant) {
+        let meter = &mut self.meters[direction as usize];
         meter.sent += 1;
         meter.sent_bytes += len as u64;
         meter.lateness.record(now.saturating_since(due));
     }
 
     /// Counters of unconfigured losses of a direction.
-    pub fn unintended(&mut self, way: Way) -> &mut UnintendedLoss {
-        &mut self.meters[way as usize].unintended
+    pub fn unintended(&mut self, direction: Direction) -> &mut UnintendedLoss {
+        &mut self.meters[direction as usize].unintended
     }
 
     /// The counters of a direction up to `now`.
-    pub fn report(&mut self, now: Instant, way: Way) -> DirectionReport {
-        let drops = self.path.drops(now, way);
-        let meter = &self.meters[way as usize];
+    pub fn report(&mut self, now: Instant, direction: Direction) -> DirectionReport {
+        let drops = self.path.drops(now, direction);
+        let meter = &self.meters[direction as usize];
         let mut report = DirectionReport {
             received: meter.received,
             received_bytes: meter.received_bytes,
@@ -91,12 +92,12 @@ impl Host {
             lost: drops.loss,
             queue_dropped: drops.queue,
             too_long: drops.mtu,
-            feedback: self.path.feedback(now, way),
+            feedback: self.path.feedback(now, direction),
             unintended: meter.unintended,
             lateness: meter.lateness.spread(),
             ..DirectionReport::default()
         };
-        for link in &self.own_links[way as usize] {
+        for link in &self.own_links[direction as usize] {
             report.queued += self.path.queued(now, *link);
             let stats = self.path.stats(now, *link);
             report.duplicated += stats.duplicated.packets;

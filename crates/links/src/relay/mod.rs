@@ -15,13 +15,13 @@ mod path;
 mod udp;
 mod wait;
 
-pub use background::{Background, Carrier, TURN};
+pub use background::{Background, CALL_INTERVAL, Carrier};
 pub use check::{CheckError, CheckReport, CheckSpec, check};
 pub use health::{DirectionReport, GOOD_LATENESS_MS, Report, UnintendedLoss};
 pub use host::Host;
 #[cfg(target_os = "linux")]
 pub(crate) use host::MEMORY;
-pub use packet::{Header, Packet, Way};
+pub use packet::{Header, Packet};
 #[cfg(target_os = "linux")]
 pub(crate) use packet::{MemoryLimit, Reserved};
 pub use path::{Arrival, Drops, Full, HostedLink, Path, Route, RouterFeedback};

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_net::{Ecn, Parcel};
+use weir_scene::Direction;
 use weir_transport::wire;
 use weir_units::{Bytes, Duration, Feedback, FeedbackKind, stream};
 
@@ -19,23 +20,14 @@ pub struct Header {
     pub flow: u32,
     /// Which of the path's routes it takes.
     pub route: u32,
-    /// In which direction.
-    pub way: Way,
+    /// In which direction: forward is from clients to the server, from senders to receivers.
+    pub direction: Direction,
     /// Whether it carries application data; where that is unknown, yes.
     pub carries_data: bool,
     /// Its ECN field.
     pub ecn: Ecn,
     /// Its length as an IP packet, which counts for rates and buffers.
     pub len: Bytes,
-}
-
-/// A direction of a path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Way {
-    /// From clients to the server, from senders to receivers.
-    Up,
-    /// Back.
-    Down,
 }
 
 /// A packet on a path. Dropping the value releases its memory.
@@ -141,7 +133,7 @@ impl Parcel for Packet {
     }
 
     fn is_forward(&self) -> bool {
-        self.header.way == Way::Up
+        self.header.direction == Direction::Forward
     }
 
     fn carries_data(&self) -> bool {

@@ -9,9 +9,10 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use weir_net::{ConfigError, DropCause, Link, LinkConfig, Stats};
+use weir_scene::Direction;
 use weir_units::{Bytes, Feedback, FeedbackKind, Instant, stream};
 
-use super::packet::{Header, MemoryLimit, Packet, Way};
+use super::packet::{Header, MemoryLimit, Packet};
 
 /// Links, and the routes over them.
 #[derive(Debug)]
@@ -180,19 +181,19 @@ impl Path {
     }
 
     /// What the links have dropped of the packets of one direction up to `now`, by cause.
-    pub fn drops(&mut self, now: Instant, way: Way) -> Drops {
+    pub fn drops(&mut self, now: Instant, direction: Direction) -> Drops {
         self.advance(now);
         for link in &mut self.links {
             link.link.advance(self.now);
             link.count_drops(&mut self.drops);
         }
-        self.drops[way as usize]
+        self.drops[direction as usize]
     }
 
     /// Feedback of the links' agents to packets of one direction up to `now`.
-    pub fn feedback(&mut self, now: Instant, way: Way) -> RouterFeedback {
+    pub fn feedback(&mut self, now: Instant, direction: Direction) -> RouterFeedback {
         self.advance(now);
-        self.feedback[way as usize]
+        self.feedback[direction as usize]
     }
 
     /// Whether no packet is in flight.
@@ -223,7 +224,7 @@ impl Path {
             let mut packet = delivery.parcel;
             packet.cross_link();
             if let Some(feedback) = packet.write_feedback() {
-                self.feedback[packet.header().way as usize].count(&feedback);
+                self.feedback[packet.header().direction as usize].count(&feedback);
             }
             self.forward(packet);
         }
@@ -234,7 +235,7 @@ impl Path {
     /// Puts a packet onto the next link of its route, or at its end.
     fn forward(&mut self, mut packet: Packet) {
         let header = packet.header();
-        let link = self.routes[header.route as usize].towards(header.way).get(packet.hop());
+        let link = self.routes[header.route as usize].towards(header.direction).get(packet.hop());
         let Some(&link) = link else {
             self.arrived.push_back(Arrival { due: self.now, packet });
             return;
@@ -275,8 +276,8 @@ impl Hosted {
             return;
         }
         for record in self.link.drain_drops() {
-            let way = if record.is_forward { Way::Up } else { Way::Down };
-            let Drops { loss, queue, mtu } = &mut drops[way as usize];
+            let direction = if record.is_forward { Direction::Forward } else { Direction::Reverse };
+            let Drops { loss, queue, mtu } = &mut drops[direction as usize];
             match record.cause {
                 DropCause::Loss => *loss += 1,
                 DropCause::Queue | DropCause::Aqm | DropCause::Policer => *queue += 1,
@@ -297,10 +298,10 @@ impl RouterFeedback {
 }
 
 impl Route {
-    fn towards(&self, way: Way) -> &[usize] {
-        match way {
-            Way::Up => &self.up,
-            Way::Down => &self.down,
+    fn towards(&self, direction: Direction) -> &[usize] {
+        match direction {
+            Direction::Forward => &self.up,
+            Direction::Reverse => &self.down,
         }
     }
 }

@@ -11,16 +11,17 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use weir_net::ConfigError;
+use weir_scene::Direction;
 use weir_sockets::clock::{self, Alarm};
 use weir_sockets::socket::{Arrival, BindError, Inbox, MAX_DATAGRAM, SendBatch, Socket};
 use weir_units::{Bytes, Duration, Instant};
 
-use super::background::{Carrier, TURN};
+use super::background::{CALL_INTERVAL, Carrier};
 use super::clients::{Client, Clients};
 use super::health::Report;
 use super::host::Host;
 use super::overflow;
-use super::packet::{Header, Packet, Way};
+use super::packet::{Header, Packet};
 use super::path::{HostedLink, Route};
 use super::wait::wait_any;
 
@@ -114,7 +115,7 @@ impl UdpRelay {
         self.listen.local_addr()
     }
 
-    /// Takes in one batch from clients.
+    /// Receives one batch from clients.
     fn take_from_clients(&mut self) {
         let Self { listen, to, host, clients, inbox, past_overflow, .. } = self;
         // What the system reports here is an ICMP message about an earlier datagram, if anything.
@@ -129,15 +130,16 @@ impl UdpRelay {
                 welcome(clients, &arrival, *to)
             });
             match id {
-                Some(id) => offer(host, &arrival, id, Way::Up),
+                Some(id) => offer(host, &arrival, id, Direction::Forward),
                 None => {
-                    host.unintended(Way::Up).unknown_client += arrival.datagrams().count() as u64
+                    host.unintended(Direction::Forward).unknown_client +=
+                        arrival.datagrams().count() as u64
                 }
             }
         }
     }
 
-    /// Takes in one batch from the server to a client.
+    /// Receives one batch from the server to a client.
     fn take_from_server(&mut self, id: u32) {
         let Self { to, host, clients, inbox, .. } = self;
         let Some(client) = clients.by_number(id) else { return };
@@ -147,14 +149,15 @@ impl UdpRelay {
         for arrival in inbox.arrivals() {
             if is_same(arrival.from, *to) {
                 clients.touch(id, arrival.time);
-                offer(host, &arrival, id, Way::Down);
+                offer(host, &arrival, id, Direction::Reverse);
             } else {
-                host.unintended(Way::Down).unknown_client += arrival.datagrams().count() as u64;
+                host.unintended(Direction::Reverse).unknown_client +=
+                    arrival.datagrams().count() as u64;
             }
         }
     }
 
-    fn give_out(&mut self) {
+    fn deliver(&mut self) {
         let now = clock::now();
         while let Some(arrival) = self.host.poll(now) {
             if !self.outbox.takes(&arrival.packet, self.listen.max_segments()) {
@@ -170,13 +173,13 @@ impl UdpRelay {
         let Some(header) = outbox.header.take() else { return };
         let count = outbox.lens.len() as u64;
         match clients.by_number(header.flow) {
-            None => host.unintended(header.way).unknown_client += count,
+            None => host.unintended(header.direction).unknown_client += count,
             Some(client) => match outbox.send(&header, client, listen, *to) {
-                Err(_) => host.unintended(header.way).send_errors += count,
+                Err(_) => host.unintended(header.direction).send_errors += count,
                 Ok(()) => {
                     let now = clock::now();
                     for (len, due) in &outbox.lens {
-                        host.on_sent(header.way, *len, *due, now);
+                        host.on_sent(header.direction, *len, *due, now);
                     }
                     clients.touch(header.flow, now);
                 }
@@ -195,7 +198,7 @@ impl UdpRelay {
     }
 
     /// One look at every socket: those in `readable` are read once, so that what is due goes out soon.
-    fn take_in(&mut self, ids: &[u32], readable: &[bool]) {
+    fn receive_ready(&mut self, ids: &[u32], readable: &[bool]) {
         if readable.first().is_some_and(|ready| *ready) {
             self.take_from_clients();
         }
@@ -209,24 +212,24 @@ impl Carrier for UdpRelay {
     fn run(&mut self, turn: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()> {
         let _alarm = Alarm::set();
         let mut readable = Vec::new();
-        let mut next_turn = clock::now();
+        let mut next_call = clock::now();
         loop {
             let now = clock::now();
-            if now >= next_turn {
+            if now >= next_call {
                 if turn(self).is_break() {
                     return Ok(());
                 }
                 self.expire(now);
-                next_turn = now + TURN;
+                next_call = now + CALL_INTERVAL;
             }
-            let until = self.host.next_time().unwrap_or(Instant::MAX).min(next_turn);
+            let until = self.host.next_time().unwrap_or(Instant::MAX).min(next_call);
             let sockets = self.clients.iter().map(|(_, client)| client.own.socket.as_fd());
             let sources: Vec<BorrowedFd<'_>> =
                 std::iter::once(self.listen.as_fd()).chain(sockets).collect();
             wait_any(&sources, until.saturating_since(clock::now()), &mut readable)?;
             let ids: Vec<u32> = self.clients.iter().map(|(id, _)| id).collect();
-            self.take_in(&ids, &readable);
-            self.give_out();
+            self.receive_ready(&ids, &readable);
+            self.deliver();
         }
     }
 
@@ -234,9 +237,9 @@ impl Carrier for UdpRelay {
         let now = clock::now();
         let drops = overflow::drops();
         let of = |socket: &Socket| drops.get(&overflow::inode(socket)).copied().unwrap_or_default();
-        let mut up = self.host.report(now, Way::Up);
+        let mut up = self.host.report(now, Direction::Forward);
         up.unintended.overflow = of(&self.listen);
-        let mut down = self.host.report(now, Way::Down);
+        let mut down = self.host.report(now, Direction::Reverse);
         let at_clients: u64 = self.clients.iter().map(|(_, client)| of(&client.own.socket)).sum();
         down.unintended.overflow = self.past_overflow + at_clients;
         let clients = self.clients.len() as u64;
@@ -254,7 +257,7 @@ fn overflows(clients: &[Client<Upstream>]) -> u64 {
     clients.iter().filter_map(of).sum()
 }
 
-/// Takes in a client that has not been seen.
+/// Adds a client that has not been seen.
 fn welcome(clients: &mut Clients<Upstream>, arrival: &Arrival<'_>, to: SocketAddr) -> Option<u32> {
     let any: IpAddr = match to {
         SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -265,12 +268,13 @@ fn welcome(clients: &mut Clients<Upstream>, arrival: &Arrival<'_>, to: SocketAdd
     Some(clients.add(arrival.from, upstream, arrival.time))
 }
 
-fn offer(host: &mut Host, arrival: &Arrival<'_>, flow: u32, way: Way) {
+fn offer(host: &mut Host, arrival: &Arrival<'_>, flow: u32, direction: Direction) {
     let headers = if arrival.from.ip().to_canonical().is_ipv4() { IPV4_UDP } else { IPV6_UDP };
     let empty: Option<&[u8]> = arrival.is_empty().then_some(&[]);
     for bytes in arrival.datagrams().chain(empty) {
         let len = Bytes(bytes.len() as u64 + headers);
-        let header = Header { flow, route: 0, way, carries_data: true, ecn: arrival.ecn, len };
+        let header =
+            Header { flow, route: 0, direction, carries_data: true, ecn: arrival.ecn, len };
         host.offer(arrival.time, header, bytes);
     }
 }
@@ -286,7 +290,8 @@ impl Outbox {
         let Some(first) = self.header else { return true };
         let header = packet.header();
         let len = packet.bytes().len();
-        let alike = (first.flow, first.way, first.ecn) == (header.flow, header.way, header.ecn);
+        let alike =
+            (first.flow, first.direction, first.ecn) == (header.flow, header.direction, header.ecn);
         let fits = (1..=self.stride).contains(&len) && self.bytes.len() + len <= MAX_DATAGRAM;
         alike && fits && !self.is_closed && self.lens.len() < max
     }
@@ -309,9 +314,9 @@ impl Outbox {
         listen: &Socket,
         server: SocketAddr,
     ) -> io::Result<()> {
-        let (socket, to, from) = match header.way {
-            Way::Up => (&client.own.socket, server, None),
-            Way::Down => (listen, client.address, client.own.known_as),
+        let (socket, to, from) = match header.direction {
+            Direction::Forward => (&client.own.socket, server, None),
+            Direction::Reverse => (listen, client.address, client.own.known_as),
         };
         let ecn = header.ecn;
         socket.send(&SendBatch { to, from, ecn, bytes: &self.bytes, stride: self.stride.max(1) })

@@ -112,7 +112,7 @@ struct World<'a> {
     end: Instant,
     wires: RelayedLinks<'a>,
     flows: FlowTable,
-    /// Ends to be woken in this turn, and since when.
+    /// Ends to be woken in this step, and since when.
     woken: Vec<(Instant, u32)>,
 }
 
@@ -142,7 +142,7 @@ impl<'a> World<'a> {
                     return Err(WorldError::Stopped);
                 }
             }
-            self.turn(now);
+            self.step(now);
             if let Some(error) = self.wires.error() {
                 return Err(error.into());
             }
@@ -156,7 +156,7 @@ impl<'a> World<'a> {
 
     /// Everything that is due by `now`: first what happens on links, each at its exact time, then what
     /// ends do, all of it now.
-    fn turn(&mut self, now: Instant) {
+    fn step(&mut self, now: Instant) {
         while let Some(event) = self.wires.net.next_event_by(now) {
             self.run.events += 1;
             self.handle(event);
@@ -180,7 +180,7 @@ impl<'a> World<'a> {
         match event {
             Event::Link(index) => self.wires.on_link(index),
             Event::Endpoint(id) => self.woken.push((self.wires.net.now, id)),
-            Event::Sample => self.run.sample_again(&mut self.flows, &mut self.wires),
+            Event::Sample => self.run.sample_and_schedule(&mut self.flows, &mut self.wires),
             Event::WarmedUp => self.run.open(&mut self.flows, &mut self.wires),
             // Radio and flows of many connections exist in the simulator alone.
             Event::Arrival(_) | Event::Radio | Event::Move => {}

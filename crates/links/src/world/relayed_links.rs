@@ -25,7 +25,7 @@ use crate::relay::wait_any;
 /// The links of the run, and the sockets that packets go through before and behind them.
 pub(super) struct RelayedLinks<'a> {
     spec: &'a RunSpec,
-    /// The links, which the relay hosts. Its time is that of the turn at hand.
+    /// The links, which the relay hosts. Its time is that of the step at hand.
     pub(super) net: Network<HeapQueue, Vec<u8>>,
     pub(super) health: Health,
     /// Datagrams that were sent from socket to socket, and those that arrived.
@@ -118,7 +118,7 @@ impl<'a> RelayedLinks<'a> {
         self.read_at_hosts();
     }
 
-    /// Takes in what has arrived at sockets since.
+    /// Receives what has arrived at sockets since.
     pub(super) fn read(&mut self) {
         if self.under_way() > 0 {
             self.read_at_relay();

@@ -15,7 +15,7 @@ use crate::emulator::view;
 
 impl Emulator {
     /// Hands to the kernel at the other end what is due.
-    pub(super) fn give_out(&mut self) {
+    pub(super) fn deliver(&mut self) {
         while let Some((due, packet)) = self.due.pop_front() {
             if packet.direction == Direction::Forward && packet.payload() > 0 && !packet.corrupted {
                 self.net.notes.data_packets += 1;
@@ -58,7 +58,7 @@ impl Emulator {
     }
 
     fn write_group(&mut self, direction: Direction, group: &Group) {
-        let now = self.clock_in_turn();
+        let now = self.clock_in_step();
         group.dues.iter().for_each(|due| self.note_lateness(direction, *due, now));
         let written = group.write(self.exit(direction));
         let meter = &mut self.meters[direction as usize];
@@ -72,7 +72,7 @@ impl Emulator {
     }
 
     fn write(&mut self, due: Instant, packet: &Packet<Load>) {
-        let now = self.clock_in_turn();
+        let now = self.clock_in_step();
         self.note_lateness(packet.direction, due, now);
         let written = self.write_alone(packet);
         let meter = &mut self.meters[packet.direction as usize];

@@ -12,11 +12,11 @@ mod feedback;
 const MEMORY: Bytes = Bytes(1 << 24);
 
 /// A packet going in or coming out: when, which way, which bytes.
-type Event = (Instant, Way, Vec<u8>);
+type Event = (Instant, Direction, Vec<u8>);
 
-fn header(way: Way, len: usize) -> Header {
+fn header(direction: Direction, len: usize) -> Header {
     let len = Bytes(len as u64 + 28);
-    Header { flow: 0, route: 0, way, carries_data: true, ecn: Ecn::NotEct, len }
+    Header { flow: 0, route: 0, direction, carries_data: true, ecn: Ecn::NotEct, len }
 }
 
 fn hosted(name: &str, config: LinkConfig) -> HostedLink {
@@ -36,13 +36,13 @@ fn simulate(link: &HostedLink, seed: u64, arrivals: &[Event]) -> Vec<Event> {
         while let Some(time) = link.next_time().filter(|time| *time <= until) {
             while let Some(delivery) = link.poll(time) {
                 let packet = delivery.parcel;
-                out.push((time, packet.header().way, packet.bytes().to_vec()));
+                out.push((time, packet.header().direction, packet.bytes().to_vec()));
             }
         }
     };
-    for (at, way, bytes) in arrivals {
+    for (at, direction, bytes) in arrivals {
         drain(&mut link, *at);
-        link.offer(*at, Packet::new(header(*way, bytes.len()), bytes, 0, &memory).unwrap());
+        link.offer(*at, Packet::new(header(*direction, bytes.len()), bytes, 0, &memory).unwrap());
     }
     drain(&mut link, Instant::MAX);
     link.check().unwrap();
@@ -55,15 +55,15 @@ fn host(path: &mut Path, arrivals: &[Event], looks: &[u64]) -> Vec<Event> {
     let mut take = |path: &mut Path, now: Instant| {
         while let Some(Arrival { due, packet }) = path.poll(now) {
             assert!(due <= now);
-            out.push((due, packet.header().way, packet.bytes().to_vec()));
+            out.push((due, packet.header().direction, packet.bytes().to_vec()));
         }
     };
     let mut looks = looks.iter().cycle();
-    for (at, way, bytes) in arrivals {
+    for (at, direction, bytes) in arrivals {
         if looks.next().is_some_and(|look| look % 3 == 0) {
             take(path, *at);
         }
-        path.offer(*at, header(*way, bytes.len()), bytes).unwrap();
+        path.offer(*at, header(*direction, bytes.len()), bytes).unwrap();
     }
     let mut now = arrivals.last().map_or(Instant::ZERO, |event| event.0);
     while let Some(next) = path.next_time() {
@@ -83,7 +83,7 @@ fn arrivals() -> impl Strategy<Value = Vec<Event>> {
             at += Duration::from_nanos(gap);
             let mut bytes = vec![0; len];
             bytes[..8].copy_from_slice(&(number as u64).to_le_bytes());
-            (at, if up { Way::Up } else { Way::Down }, bytes)
+            (at, if up { Direction::Forward } else { Direction::Reverse }, bytes)
         });
         events.collect()
     })
@@ -140,7 +140,7 @@ proptest! {
         prop_assert_eq!(&out, &simulate(&link, seed, &arrivals));
         prop_assert!(path.is_empty());
         let stats = path.stats(Instant::MAX, 0);
-        let dropped = [Way::Up, Way::Down].map(|way| path.drops(Instant::MAX, way));
+        let dropped = [Direction::Forward, Direction::Reverse].map(|direction| path.drops(Instant::MAX, direction));
         let total = |count: fn(&Drops) -> u64| dropped.iter().map(count).sum::<u64>();
         prop_assert_eq!(total(|d| d.loss), stats.dropped_loss.packets);
         prop_assert_eq!(total(|d| d.queue), stats.dropped_queue.packets);
@@ -162,9 +162,9 @@ proptest! {
         let mut path = Path::new(&links, vec![route], MEMORY, seed).unwrap();
         let out = host(&mut path, &arrivals, &looks);
 
-        let of = |way| arrivals.iter().filter(|event| event.1 == way).cloned().collect::<Vec<_>>();
-        let mut met = simulate(&links[0], seed, &of(Way::Up));
-        met.extend(simulate(&links[1], seed, &of(Way::Down)));
+        let of = |direction| arrivals.iter().filter(|event| event.1 == direction).cloned().collect::<Vec<_>>();
+        let mut met = simulate(&links[0], seed, &of(Direction::Forward));
+        met.extend(simulate(&links[1], seed, &of(Direction::Reverse)));
         met.sort_by_key(|event| event.0);
         // Of two packets at the same nanosecond either may be first at the shared server.
         let times: Vec<_> = met.iter().map(|event| (event.0, event.1)).collect();
@@ -182,7 +182,7 @@ fn damage_flips_one_bit_and_depends_on_the_packet_alone() {
     let mut path = Path::new(&[link], vec![route], MEMORY, 1).unwrap();
     let mut broken = std::collections::BTreeSet::new();
     for number in 0..50 {
-        path.offer(at_us(number), header(Way::Up, 100), &[0; 100]).unwrap();
+        path.offer(at_us(number), header(Direction::Forward, 100), &[0; 100]).unwrap();
         let arrival = path.poll(at_us(number)).unwrap();
         let set = |(at, byte): (usize, &u8)| (*byte != 0).then_some((at, *byte));
         let found: Vec<_> = arrival.packet.bytes().iter().enumerate().filter_map(set).collect();
@@ -191,7 +191,7 @@ fn damage_flips_one_bit_and_depends_on_the_packet_alone() {
         broken.insert(found[0]);
     }
     assert!(broken.len() > 40, "which bit it is differs from packet to packet");
-    path.offer(at_us(60), header(Way::Up, 0), &[]).unwrap();
+    path.offer(at_us(60), header(Direction::Forward, 0), &[]).unwrap();
     assert!(path.poll(at_us(60)).unwrap().packet.bytes().is_empty(), "nothing to break");
 }
 
@@ -203,8 +203,8 @@ fn a_path_with_full_memory_refuses_packets_and_recovers() {
     );
     let route = Route { up: vec![0], down: vec![0] };
     let mut path = Path::new(&[link], vec![route], Bytes(100_000), 1).unwrap();
-    let taken =
-        (0..200).filter(|i| path.offer(at_us(*i), header(Way::Up, 1_000), &[7; 1_000]).is_ok());
+    let taken = (0..200)
+        .filter(|i| path.offer(at_us(*i), header(Direction::Forward, 1_000), &[7; 1_000]).is_ok());
     let taken = taken.count() as u64;
     assert!((50..100).contains(&taken), "{taken}");
     let mut out = 0;
@@ -213,13 +213,13 @@ fn a_path_with_full_memory_refuses_packets_and_recovers() {
     }
     assert_eq!(out, taken);
     assert!(path.is_empty());
-    assert!(path.offer(at_us(2_000_000), header(Way::Down, 1_000), &[7; 1_000]).is_ok());
+    assert!(path.offer(at_us(2_000_000), header(Direction::Reverse, 1_000), &[7; 1_000]).is_ok());
 }
 
 #[test]
 fn a_route_without_links_is_no_way_at_all() {
     let mut path = Path::new(&[], vec![Route::default()], MEMORY, 1).unwrap();
-    path.offer(at_us(5), header(Way::Down, 3), b"abc").unwrap();
+    path.offer(at_us(5), header(Direction::Reverse, 3), b"abc").unwrap();
     assert_eq!(path.next_time(), Some(at_us(5)));
     let arrival = path.poll(at_us(9)).unwrap();
     assert_eq!((arrival.due, arrival.packet.bytes()), (at_us(5), &b"abc"[..]));

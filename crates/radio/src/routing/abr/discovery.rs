@@ -63,7 +63,7 @@ pub(super) const CHOICES: usize = 32;
 
 impl<P: Parcel + Debug> Abr<P> {
     /// Starts to look for `destination` unless a search is in progress.
-    pub(super) fn seek(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
+    pub(super) fn start_discovery(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         let busy = self.discoveries.len() >= DISCOVERIES;
         if !busy && !self.discoveries.contains_key(&destination) {
             let wait = self.first_wait(destination);

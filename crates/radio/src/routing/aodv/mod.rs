@@ -108,7 +108,7 @@ impl<P: Parcel + Debug> Router<P> for Aodv<P> {
         } else {
             let destination = datagram.destination;
             self.hold(cx, datagram);
-            self.seek(cx, destination);
+            self.start_discovery(cx, destination);
         }
     }
 
@@ -243,7 +243,7 @@ impl<P: Parcel + Debug> Aodv<P> {
     /// TCP-F: a source that has been silenced looks for a new route by itself.
     fn seek_for_silent(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         if self.notices.seeks(cx.now, cx.node, destination) {
-            self.seek(cx, destination);
+            self.start_discovery(cx, destination);
         }
     }
 }

@@ -155,7 +155,7 @@ impl<P: Parcel + Debug> Dsr<P> {
                 if let Some(oldest) = self.buffer.push(cx.now, datagram) {
                     cx.drop(oldest, DropReason::BufferFull);
                 }
-                self.seek(cx, destination);
+                self.start_discovery(cx, destination);
             }
         }
     }
@@ -260,7 +260,7 @@ impl<P: Parcel + Debug> Dsr<P> {
     /// TCP-F: a source that has been silenced looks for a new route by itself.
     fn seek_for_silent(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         if self.notices.seeks(cx.now, cx.node, destination) {
-            self.seek(cx, destination);
+            self.start_discovery(cx, destination);
         }
     }
 }

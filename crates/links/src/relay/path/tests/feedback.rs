@@ -44,7 +44,7 @@ fn carry(path: &mut Path, datagrams: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut now = Instant::ZERO;
     for bytes in datagrams {
         now += Duration::from_millis(1);
-        path.offer(now, header(Way::Up, bytes.len()), bytes).unwrap();
+        path.offer(now, header(Direction::Forward, bytes.len()), bytes).unwrap();
     }
     let end = now + Duration::from_secs(60);
     std::iter::from_fn(|| path.poll(end)).map(|arrival| arrival.packet.bytes().to_vec()).collect()
@@ -71,10 +71,10 @@ fn an_agent_has_its_say_in_the_bytes_and_the_checksum_follows() {
     assert_eq!((levels.len(), levels[0]), (1_000, 5));
     assert!(levels.is_sorted_by(|a, b| a >= b) && levels[999] == 1, "{levels:?}");
     assert_eq!(
-        path.feedback(Instant::MAX, Way::Up),
+        path.feedback(Instant::MAX, Direction::Forward),
         RouterFeedback { stamped: 1_000, lowest_index: Some(1) }
     );
-    assert_eq!(path.feedback(Instant::MAX, Way::Down), RouterFeedback::default());
+    assert_eq!(path.feedback(Instant::MAX, Direction::Reverse), RouterFeedback::default());
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_link_without_an_agent_or_of_another_kind_says_nothing() {
         let mut path = path(link(feedback));
         let datagram = segment(carried, b"payload");
         assert_eq!(carry(&mut path, std::slice::from_ref(&datagram)), [datagram]);
-        assert_eq!(path.feedback(Instant::MAX, Way::Up), RouterFeedback::default());
+        assert_eq!(path.feedback(Instant::MAX, Direction::Forward), RouterFeedback::default());
     }
 }
 
@@ -95,7 +95,7 @@ fn a_packet_collects_the_word_of_every_link() {
     let mut path = Path::new(&links, vec![route], MEMORY, 1).unwrap();
     let [out] = &carry(&mut path, &[segment(Some(FRESH), &[])])[..] else { panic!("one") };
     assert_eq!(feedback_in(out), Some(Feedback::Drai(Drai { level: 5, hops: 2 })));
-    assert_eq!(path.feedback(Instant::MAX, Way::Up).stamped, 2);
+    assert_eq!(path.feedback(Instant::MAX, Direction::Forward).stamped, 2);
 }
 
 /// A datagram of whatever it may be: noise, noise of a known form, a segment with anything changed.
@@ -139,7 +139,7 @@ proptest! {
             }
             prop_assert_eq!(after, &expected);
         }
-        prop_assert_eq!(path.feedback(Instant::MAX, Way::Up).stamped, stamped);
+        prop_assert_eq!(path.feedback(Instant::MAX, Direction::Forward).stamped, stamped);
     }
 
     #[test]
