@@ -13,7 +13,7 @@ PAGE := web/dist/index.html
 PACKAGES := web/node_modules/.package-lock.json
 # Only a build that asked for them has stacks of other projects.
 FOREIGN = $(if $(wildcard $(VENV)/.foreign),--features foreign)
-SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+SOURCES := $(shell find crates adapters/noq adapters/quinn -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 PAGE_SOURCES := $(shell find web/src -type f) $(wildcard python/weir/library/*.toml) web/index.html web/vite.config.ts web/core.sh
 
 # One interpreter for every build step: a changing one would make cargo rebuild pyo3.
@@ -79,11 +79,11 @@ test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow ch
 	then cargo test --workspace --lib --profile sim --locked -- --ignored emulator::tests; \
 	else echo 'skipped: the tests of emulated links, which need network namespaces and /dev/net/tun'; fi
 
-# s2n-quic needs a newer Rust than the other crates, so that this workspace has its own lock file.
+# s2n-quic needs a newer Rust than the other crates, so that its adapter is a workspace with its own lock file.
 adapters: ## Test our controllers behind the trait of s2n-quic
 	@need=$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' adapters/s2n/Cargo.toml); have=$$(rustc --version | cut -d ' ' -f 2); \
 	if [ "$$(printf '%s\n' "$$need" "$$have" | sort -V | head -n 1)" = "$$need" ]; \
-	then cargo test --manifest-path adapters/Cargo.toml --locked; \
+	then cargo test --manifest-path adapters/s2n/Cargo.toml --locked; \
 	else echo "skipped: the tests of weir-s2n, which needs Rust $$need; this is $$have"; fi
 
 # What depends on the clock runs after all others, two files at a time: it waits more than it computes. A test that

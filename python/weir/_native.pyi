@@ -11,6 +11,7 @@ from weir.transfer.files import SendSession, SentFile
 
 __all__ = [
     "MAX_FILE_BYTES",
+    "MIN_TAIL",
     "AckEvent",
     "CaptureTables",
     "CcContext",
@@ -36,6 +37,8 @@ __all__ = [
     "catalogue",
     "emptied_bucket",
     "find_policer",
+    "jain_of_sums",
+    "kernel_controllers",
     "kernel_ends",
     "merge_hosts",
     "parse_contender",
@@ -44,6 +47,7 @@ __all__ = [
     "receive_files",
     "relay_check",
     "send_files",
+    "stack_parts",
     "tc_keys",
     "tc_options",
     "tcp_send",
@@ -52,6 +56,9 @@ __all__ = [
 
 MAX_FILE_BYTES: int
 """Largest file that a scenario or an option may name."""
+
+MIN_TAIL: int
+"""Number of samples that a percentile needs beyond it."""
 
 class ControllerError(RuntimeError):
     """A controller in Python went wrong: file, line, method, and what happened there."""
@@ -608,6 +615,15 @@ class RunControl:
 def catalogue() -> str:
     """Return what a scenario may name: JSON, one list per kind."""
 
+def jain_of_sums(count: int, sum: float, squares: float) -> float | None:
+    """Return Jain's index from the sums of ``count`` values and of their squares.
+
+    ``None`` for fewer than two values, or when all are zero.
+    """
+
+def kernel_controllers() -> list[str]:
+    """Return Linux's own congestion controls."""
+
 def kernel_ends() -> tuple[str, str, int]:
     """Return, of world ``kernel``, the addresses of senders and receivers and flow 0's port."""
 
@@ -731,6 +747,15 @@ def relay_check(delay: str, gap: str, size: int, count: int) -> dict[str, Any]:
 
 class TransferError(Exception):
     """A transfer that did not happen: why, in one line."""
+
+def stack_parts(stack: str) -> tuple[str, str, str, str | None]:
+    """Return the host, the recovery scheme, the controller and its algorithm of a stack.
+
+    The host is ``weir``, another project as ``quinn``, or ``contender:NAME``. Recovery scheme and
+    controller have their parameters; the scheme is ``rack`` if left out, and empty for stacks of
+    other projects. The algorithm is ``cubic`` of ``noq/weir-cubic``, and ``None`` of a class in
+    Python. Nothing checks whether there are such a scheme and such a controller.
+    """
 
 def send_files(
     paths: Sequence[str | PathLike[str]],

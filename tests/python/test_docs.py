@@ -36,6 +36,7 @@ DOCUMENTS = sorted(
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("fuzz/*.md"),
         *ROOT.glob("crates/*/*.md"),
+        *ROOT.glob("adapters/*/*.md"),
     ]
 )
 

@@ -1,4 +1,4 @@
-//! Quantities with units, as plain numbers for Python.
+//! Quantities with units and an index of fairness, as plain numbers for Python.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,4 +19,10 @@ pub(crate) fn parse_quantity(kind: &str, text: &str) -> PyResult<f64> {
         }
     };
     value.map_err(|error: UnitError| PyValueError::new_err(error.to_string()))
+}
+
+/// Jain's index from the sums of `count` values and of their squares.
+#[pyfunction]
+pub(crate) fn jain_of_sums(count: usize, sum: f64, squares: f64) -> Option<f64> {
+    weir_trace::jain_of_sums(count, sum, squares)
 }

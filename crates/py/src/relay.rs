@@ -8,12 +8,12 @@ use std::path::PathBuf;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use weir_lab::{RelayKind, relay_links};
 #[cfg(target_os = "linux")]
-use weir_emulate::emulator::{self, Namespace, Offload};
-use weir_emulate::relay::{
+use weir_links::emulator::{self, Namespace, Offload};
+use weir_links::relay::{
     self, Background, CheckSpec, DirectionReport, HostedLink, RelaySpec, Report, Route,
 };
-use weir_lab::{RelayKind, relay_links};
 use weir_units::Duration;
 
 use crate::lab::ScenarioError;
