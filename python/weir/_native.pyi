@@ -615,7 +615,7 @@ class RunControl:
 def catalogue() -> str:
     """Return what a scenario may name: JSON, one list per kind."""
 
-def jain_of_sums(count: int, sum: float, squares: float) -> float | None:
+def jain_of_sums(count: int, total: float, squares: float) -> float | None:
     """Return Jain's index from the sums of ``count`` values and of their squares.
 
     ``None`` for fewer than two values, or when all are zero.

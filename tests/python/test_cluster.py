@@ -219,11 +219,11 @@ def test_another_version_is_refused(tmp_path: Path, pair: Workers) -> None:
 def test_a_worker_that_comes_later_is_asked_too() -> None:
     """With every batch, as it is not there when the others are asked."""
     own = clusters.identity()
-    clusters.Alike(own)()
+    clusters.WorkerCheck(own)()
     with pytest.raises(ClusterError, match="a worker simulates otherwise than this machine"):
-        clusters.Alike({**own, "probe": "another"})()
+        clusters.WorkerCheck({**own, "probe": "another"})()
     with pytest.raises(ClusterError, match=r"has polars .*, this machine 0\.1"):
-        clusters.Alike({**own, "polars": "0.1"})()
+        clusters.WorkerCheck({**own, "polars": "0.1"})()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import weir
 from weir import _native
 from weir.base.errors import InputError
 from weir.laboratory import page, replay
-from weir.report.animation import Wish
+from weir.report.animation import Excerpt
 from weir.scenario.source import Source, library, read
 
 INDEX = """<html><head>
@@ -91,7 +91,7 @@ def test_the_policy_allows_its_script_alone(chromium: Any, tmp_path: Path) -> No
     """A script that ends others, or begins a comment, runs as it is."""
     whole = read("two-flows").at({})
     path = tmp_path / "page.html"
-    path.write_text(replay.replay(Wish(read("two-flows")), whole), encoding="utf-8")
+    path.write_text(replay.replay(Excerpt(read("two-flows")), whole), encoding="utf-8")
     with opened(chromium, path) as tab:
         assert tab.title() == "</script></ScRipt><!--two-flows"
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_shown_is_refused(
 @pytest.mark.usefixtures("built")
 def test_what_only_this_machine_runs_is_refused() -> None:
     whole = read("two-flows", (("flow.0.stack", "rack/reno"),)).at({})
-    wish = Wish(Source("", "mine.toml"))
+    wish = Excerpt(Source("", "mine.toml"))
     foreign = {**whole.fields, "flow": [{"stack": "quinn/cubic"}]}
     with pytest.raises(InputError, match=r"mine.toml: stack = quinn/cubic: a page has no stacks"):
         replay.replay(wish, weir.scenario.source.Effective(foreign))

@@ -226,8 +226,10 @@ def test_our_receivers_offer_what_a_guests_do(
 
 def test_our_receivers_offer_what_this_kernels_do() -> None:
     major, minor = (int(part) for part in platform.release().split(".")[:2])
-    assert receiver.offers_all_at_first() or (major, minor) < (6, 11)
-    assert receiver.here() == (NEWER if receiver.offers_all_at_first() else receiver.GROWING)
+    assert receiver.offers_whole_buffer_at_first() or (major, minor) < (6, 11)
+    assert receiver.here() == (
+        NEWER if receiver.offers_whole_buffer_at_first() else receiver.GROWING
+    )
 
 
 REFUSED = {

@@ -23,6 +23,6 @@ pub(crate) fn parse_quantity(kind: &str, text: &str) -> PyResult<f64> {
 
 /// Jain's index from the sums of `count` values and of their squares.
 #[pyfunction]
-pub(crate) fn jain_of_sums(count: usize, sum: f64, squares: f64) -> Option<f64> {
-    weir_trace::jain_of_sums(count, sum, squares)
+pub(crate) fn jain_of_sums(count: usize, total: f64, squares: f64) -> Option<f64> {
+    weir_trace::jain_of_sums(count, total, squares)
 }

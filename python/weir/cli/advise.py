@@ -114,7 +114,7 @@ def advise(
         )
     for warning in measured.warnings:
         output.note(f"warning: {warning}", quiet=quiet)
-    work = predictions.work_of(measured.flow, size)
+    work = predictions.workload_of(measured.flow, size)
     settings += choices.streams(_listed(streams), measured.flow, size)
     chosen = choices.options(measured.flow, names, settings)
     check = simulate.check(measured.path, measured.flow)

@@ -10,7 +10,7 @@ import typer
 from weir.base.disk import write_text
 from weir.cli import complete, options, output, plans
 from weir.laboratory.replay import replay
-from weir.report.animation import FROM, SPAN, Wish, animation
+from weir.report.animation import FROM, SPAN, Excerpt, animation
 from weir.scenario.source import parse_assignments, read
 
 _HELP = (
@@ -65,7 +65,7 @@ def animate(
 ) -> None:
     """Runs the file, writes the page and prints its path."""
     source = read(file, parse_assignments(sets or [], "--set"))
-    wish = Wish(source, seed, start, span)
+    wish = Excerpt(source, seed, start, span)
     with plans.programs(trusted=trust_controllers):
         whole = source.at({})
         if whole.fields["topology"]["kind"] != "radio":

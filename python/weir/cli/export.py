@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from weir.cli import complete, options, output, plans
-from weir.results.results import load, understood
+from weir.results.results import damage_reported, load
 
 _HELP = (
     "Write a result directory in the format of another program.\n\n"
@@ -64,7 +64,7 @@ def export(
     # Imported late: slow to load, and `--help` does not need it.
     from weir.export import export as write
 
-    with plans.programs(trusted=trust_controllers), understood(directory):
+    with plans.programs(trusted=trust_controllers), damage_reported(directory):
         files = write(load(directory), wanted, out, case=case, repeat=repeat)
     if json:
         rows = [{"file": str(file), "bytes": file.stat().st_size} for file in files]

@@ -9,7 +9,7 @@ import typer
 
 from weir.cli import plans
 from weir.results.joining import join
-from weir.results.results import load, understood
+from weir.results.results import damage_reported, load
 
 _HELP = (
     "Draw the report of a result directory again, and export its figures.\n\n"
@@ -47,11 +47,11 @@ def report(
     """Draws the report and prints its path."""
     from weir.api.reports import write  # importing the plotting libraries would slow down `--help`
 
-    with understood(*directories):
+    with damage_reported(*directories):
         results = load(directories[0]) if len(directories) == 1 else join(directories, out)
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
-    with understood(*directories):
+    with damage_reported(*directories):
         path = write(results, formats, relevant=plans.relevant_share(relevant))
     typer.echo(path)
     if opened:

@@ -14,7 +14,7 @@ import typer
 
 from weir.base.errors import InputError
 from weir.cli import complete, options, output, plans
-from weir.results.results import load, understood
+from weir.results.results import damage_reported, load
 from weir.running.execution import RESULTS
 from weir.scenario.plans import scenario_plan
 from weir.scenario.source import SIM, parse_assignments, read
@@ -155,7 +155,7 @@ def _explorer(directory: Path) -> Explorer:
     """Returns what answers questions about results, which are checked first."""
     from weir.laboratory.explorer import Explorer
 
-    with understood(directory):
+    with damage_reported(directory):
         explorer = Explorer(load(directory))
         if not explorer.runs:
             raise InputError(f"{directory}: no run succeeded, so there is nothing to show")

@@ -77,7 +77,7 @@ def load(directory: str | Path) -> Results:
 
 
 @contextmanager
-def understood(*directories: str | Path) -> Iterator[None]:
+def damage_reported(*directories: str | Path) -> Iterator[None]:
     """Turns what made-up results lead to, whatever it is, into one line.
 
     Raises:

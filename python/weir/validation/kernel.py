@@ -11,7 +11,7 @@ import polars as pl
 
 from weir import _native
 from weir.base.errors import InputError
-from weir.kernel import cache
+from weir.kernel import cache, recipe
 from weir.recordings import judge, receiver
 from weir.recordings.judge import Rules
 from weir.recordings.outcome import Validation, keep, values, wanted
@@ -139,7 +139,7 @@ def random_comparison(
     Raises:
         InputError: no case matches, or none can run.
     """
-    kernel = replace(IN_VIRTUAL_TIME, algorithms=sampled.CONTROLS, rules=judge.SAMPLED)
+    kernel = replace(IN_VIRTUAL_TIME, algorithms=recipe.CONTROLS, rules=judge.SAMPLED)
     words = ["--random", str(count), "--repeat", str(simulations)]
     scenes = sampled.scenes(count, seed, simulations)
     return _comparison(kernel, scenes, cases, words, 1, seed)
