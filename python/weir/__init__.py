@@ -17,7 +17,8 @@ from weir.base.errors import InputError, RunError, RunInterruptedError, StoreErr
 
 if TYPE_CHECKING:
     from weir.api.results import Results, load
-    from weir.api.verbs import compare, run, study
+    from weir.api.studies import study
+    from weir.api.verbs import compare, run
     from weir.controllers.congestion import CongestionControl
 
 __all__ = [
@@ -47,7 +48,7 @@ if not TYPE_CHECKING:  # a checker that saw this would let any name pass
         "compare": "weir.api.verbs",
         "load": "weir.api.results",
         "run": "weir.api.verbs",
-        "study": "weir.api.verbs",
+        "study": "weir.api.studies",
     }
 
     def __getattr__(name: str) -> object:

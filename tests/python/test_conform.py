@@ -142,7 +142,7 @@ def test_a_join_decides_as_stated(values: list[float | None], join: Join, verdic
 
 
 def test_the_schema_has_every_join() -> None:
-    text = (files("weir") / "schemas" / "conform.json").read_text(encoding="utf-8")
+    text = (files("weir.results") / "schemas" / "conform.json").read_text(encoding="utf-8")
     assert f'"join": {{"enum": {json.dumps(get_args(Join))}}}' in text
 
 

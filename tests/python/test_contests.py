@@ -11,7 +11,7 @@ import pytest
 from made import described
 
 from weir.api import reports
-from weir.api.verbs import study
+from weir.api.studies import study
 from weir.cells import claims
 from weir.cells.cells import Cells, cell
 from weir.cells.protocol import StudyResult

@@ -157,7 +157,7 @@ def test_keys_must_be_the_same(tmp_path: Path, invoke: Invoke) -> None:
         for options, reason in [
             ((), "the server demands a key"),
             (("--key-file", other), "the server has another key"),
-            (("--key", tmp_path / "none"), "the key file"),
+            (("--key-file", tmp_path / "none"), "the key file"),
         ]:
             result = invoke("test", host, *QUICK, *options)
             assert (result.exit_code, reason in result.output) == (2, True), result.output

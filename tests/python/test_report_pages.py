@@ -13,7 +13,7 @@ from browser import Series, opened
 
 from weir import load
 from weir.api import reports
-from weir.api.verbs import study
+from weir.api.studies import study
 from weir.cells.protocol import Settings
 from weir.graphics import theme
 from weir.studies import catalogue

@@ -12,7 +12,7 @@ import pytest
 from made import described
 
 from weir.api import reports
-from weir.api.verbs import study
+from weir.api.studies import study
 from weir.cells.cells import Cells
 from weir.cells.protocol import StudyResult
 from weir.experiments.schemes import END_TO_END, KINDS, present

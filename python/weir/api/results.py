@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import polars as pl
 
 from weir.base.errors import InputError, unknown
-from weir.comparison.contrasts import contrasts, share
+from weir.comparison.contrasts import RELEVANT_SHARE, contrasts, share
 from weir.comparison.tables import cases_table, results_html
 from weir.results import results
 
@@ -24,7 +24,7 @@ class Results(results.Results):
         """The same results."""
         return cls(found.path, found.manifest)
 
-    def differences(self, relevant: str = "1%") -> pl.DataFrame:
+    def differences(self, relevant: str = RELEVANT_SHARE) -> pl.DataFrame:
         """Every case against the first one at its point of the sweep, metric by metric.
 
         >>> from weir import compare
@@ -76,7 +76,7 @@ class Results(results.Results):
             raise InputError(unknown("figure", name, found))
         return found[name]
 
-    def report(self, relevant: str = "1%") -> Path:
+    def report(self, relevant: str = RELEVANT_SHARE) -> Path:
         """Writes `report.html` into the result directory and returns its path.
 
         Args:

@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weir.advice import choices
+from weir.advice.options import AdviceOptions
 from weir.base.errors import InputError
 from weir.base.grid import Grid
-from weir.base.options import MEASUREMENT
-from weir.cli import options, output
-from weir.cli.model import Connection, ReportFile, Stack, refuse_existing
+from weir.base.options import chosen
+from weir.cli import options, output, table
+from weir.cli.model import ReportFile, refuse_existing
+from weir.modelling import inputs
 
 if TYPE_CHECKING:
     from weir.advice.predictions import Prediction
@@ -37,88 +40,43 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir advise slow.pcapng --stacks cubic,bbr --queues fq-codel,2bdp --streams 4"""
 
 
-def _settings(metavar: str, what: str) -> Any:
-    """Declares an option with settings, each of which is tried with each controller."""
-    return typer.Option(metavar=metavar, help=what, show_default=False, rich_help_panel=MEASUREMENT)
-
-
-_Stacks = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME,...",
-        help="Controllers to try, also with a recovery scheme, as in rack/bbr.",
-        show_default="eight of Linux, bbr3 and copa",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-_Size = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Bytes to transfer, as in 10mb.",
-        show_default="as measured",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-_Queues = Annotated[
-    str | None,
-    _settings(
-        "QUEUE,...",
-        "Queues of the bottleneck to try: a size or a discipline, as in 1bdp,fq-codel.",
-    ),
-]
-
-
 def register(app: typer.Typer) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(advise)
 
 
+@table.taking(AdviceOptions, inputs.measure)
 def advise(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="Capture, or result directory.")],
-    stacks: _Stacks = None,
-    size: _Size = None,
-    windows: Annotated[str | None, _settings("SIZE,...", "Receiver's windows to try.")] = None,
-    queues: _Queues = None,
-    mss: Annotated[str | None, _settings("BYTES,...", "Largest segments to try.")] = None,
-    streams: Annotated[
-        str | None,
-        _settings("N,...", "Numbers of connections to try that share the transfer."),
-    ] = None,
-    repeat: Annotated[
-        int,
-        typer.Option("--repeat", "-n", min=2, help="Runs each.", rich_help_panel=MEASUREMENT),
-    ] = 8,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.", rich_help_panel=MEASUREMENT)] = 1,
+    *,
     report: ReportFile = None,
-    connection: Connection = None,
-    stack: Stack = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Models the path, predicts, prints the ranking."""
-    from weir.advice import choices, predictions, words
-    from weir.modelling import inputs, simulate
+    from weir.advice import predictions, words
+    from weir.modelling import simulate
 
     refuse_existing("--report", report)
-    refuse_size(size)
-    names = _listed(stacks) or [*choices.KERNEL, *choices.OURS]
-    for option, name in [*(("--stacks", one) for one in names), ("--stack", stack or "cubic")]:
-        choices.refuse(option, name, "flow.0.stack")
-    settings = [*choices.windows(_listed(windows)), *choices.queues(_listed(queues))]
-    settings += choices.segments(_listed(mss))
-    measured = inputs.measure(source, connection, stack)
+    tried = AdviceOptions(**chosen(AdviceOptions, given))
+    names = tried.names()
+    choices.refuse("--stack", given["stack"] or "cubic", "flow.0.stack")
+    settings = tried.settings()
+    measured = inputs.measure(source, **chosen(inputs.measure, given))
     if measured.flow is None:
         raise InputError(
             f"{source}: a trace or profile has no flow to compare with; give a capture"
         )
     for warning in measured.warnings:
         output.note(f"warning: {warning}", quiet=quiet)
-    work = predictions.workload_of(measured.flow, size)
-    settings += choices.streams(_listed(streams), measured.flow, size)
-    chosen = choices.options(measured.flow, names, settings)
+    work = predictions.workload_of(measured.flow, tried.size)
+    settings += tried.shared(measured.flow)
+    options_ = choices.options(measured.flow, names, settings)
     check = simulate.check(measured.path, measured.flow)
-    found = predictions.predict(measured, check, chosen, work, repeat=repeat, seed=seed)
+    found = predictions.predict(
+        measured, check, options_, work, repeat=tried.repeat, seed=tried.seed
+    )
     said = words.sentence(measured, measured.flow, found)
     steps = list(words.commands(words.best(found)))
     if json:
@@ -134,25 +92,6 @@ def advise(
         command = shlex.join(["weir", *sys.argv[1:]])
         write_advice(measured, check, found, (said, steps), report, command)
         output.note(f"report: {report}", quiet=quiet)
-
-
-def _listed(text: str | None) -> list[str]:
-    return text.split(",") if text else []
-
-
-def refuse_size(size: str | None) -> None:
-    """Refuses what is no size.
-
-    Raises:
-        InputError: it is none.
-    """
-    from weir import _native
-
-    try:
-        if size is not None and _native.parse_quantity("size", size) < 1:
-            raise InputError(f"--size {size}: use at least one byte, as in 10mb")
-    except ValueError as error:
-        raise InputError(f"--size {error}") from None
 
 
 def ranking(measured: Measurement, found: Sequence[Prediction]) -> Grid:

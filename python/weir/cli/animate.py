@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from weir.base.disk import write_text
-from weir.cli import complete, options, output, plans
+from weir.cli import complete, options, output, plans, table
+from weir.controllers.trust import TrustControllers
 from weir.laboratory.replay import replay
-from weir.report.animation import FROM, SPAN, Excerpt, animation
+from weir.report.animation import Excerpt, animation
 from weir.scenario.source import parse_assignments, read
 
 _HELP = (
@@ -36,6 +37,7 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(animate)
 
 
+@table.taking(Excerpt)
 def animate(
     file: Annotated[
         Path,
@@ -45,27 +47,21 @@ def animate(
             autocompletion=complete.scenarios,
         ),
     ],
-    sets: plans.Set = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(min=0, help="Random seed of the run.", show_default="the scenario's own"),
-    ] = None,
-    start: Annotated[
-        str, typer.Option("--from", metavar="TIME", help="Start time within the run.")
-    ] = FROM,
-    span: Annotated[str, typer.Option("--for", metavar="TIME", help="Duration to show.")] = SPAN,
+    *,
+    sets: options.Sets = None,
     out: Annotated[
         Path | None,
         typer.Option(
             "--out", "-o", metavar="PATH", help="HTML file to write.", show_default="NAME.html"
         ),
     ] = None,
-    trust_controllers: plans.TrustControllers = False,
+    trust_controllers: TrustControllers = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Runs the file, writes the page and prints its path."""
     source = read(file, parse_assignments(sets or [], "--set"))
-    wish = Excerpt(source, seed, start, span)
+    wish = Excerpt(source, **given)
     with plans.programs(trusted=trust_controllers):
         whole = source.at({})
         if whole.fields["topology"]["kind"] != "radio":

@@ -8,14 +8,15 @@ import typer
 from rich.console import Group
 from rich.text import Text
 
+from weir.base.options import chosen
 from weir.cli import complete, options, output, plans, rows, table
-from weir.comparison.contrasts import caution, contrasts
+from weir.comparison.contrasts import RELEVANT_SHARE, Relevant, caution, contrasts
 from weir.comparison.tables import cases_table, contrasts_grid
 from weir.comparison.verdicts import verdicts
 from weir.results.results import Results
 from weir.running.execution import Execution
 from weir.scenario.plans import Comparison
-from weir.scenario.source import SIM, parse_assignments, parse_sweep
+from weir.scenario.source import parse_assignments, parse_sweep
 
 _HELP = (
     "Run several stacks on the same network with the same seeds, and compare them.\n\n"
@@ -60,16 +61,15 @@ def compare(
         ),
     ],
     *,
-    relevant: plans.Relevant = plans.RELEVANT,
-    sets: plans.Set = None,
-    sweep: plans.SweepOption = None,
-    world: plans.World = SIM,
-    virtual: plans.Virtual = False,
-    kernel: plans.Kernel = None,
-    router: plans.Router = plans.OURS,
-    dry_run: plans.DryRun = False,
-    no_report: plans.NoReport = False,
-    opened: plans.Open = False,
+    relevant: Relevant = RELEVANT_SHARE,
+    sets: options.Sets = None,
+    sweep: options.Sweep = None,
+    virtual: options.Virtual = False,
+    kernel: options.Kernel = None,
+    router: options.Router = options.OURS,
+    dry_run: options.DryRun = False,
+    no_report: options.NoReport = False,
+    opened: options.Open = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     **given: Any,
@@ -79,12 +79,13 @@ def compare(
     report = plans.reporting(no_report=no_report, opened=opened)
     plans.choose_kernel(kernel, virtual=virtual, dask=given.get("dask"))
     how = plans.execution(given, quiet=quiet)
+    world = plans.world_of(given.pop("world"), virtual=virtual, router=router)
     comparison = Comparison(
         stacks=stacks,
         sets=parse_assignments(sets or [], "--set"),
         sweep=parse_sweep(sweep or []),
-        world=plans.world_of(world, virtual=virtual, router=router),
-        **plans.of_table(Comparison, given),
+        world=world,
+        **chosen(Comparison, given),
     )
     plan = comparison.plan("--{name} {value}")
     if dry_run:

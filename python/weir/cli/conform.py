@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group
@@ -12,14 +12,14 @@ from rich.text import Text
 
 from weir.base.disk import write_text
 from weir.base.grid import Grid, cautioned
-from weir.base.options import MEASUREMENT, OUTPUT
-from weir.cli import complete, options, output, plans
+from weir.base.options import OUTPUT, Option, chosen
+from weir.cli import complete, options, output, plans, table
 from weir.conform import baseline, words
 from weir.conform.cases.plans import Planned, Request, planned
 from weir.conform.junit import junit
 from weir.conform.outcome import Row, is_good
 from weir.conform.run import judged
-from weir.scenario.source import SIM
+from weir.running.execution import Execution
 
 _HELP = """Judge stacks by test cases of drafts, RFCs and bug reports.
 
@@ -55,88 +55,52 @@ _Suites = Annotated[
         autocompletion=complete.suites,
     ),
 ]
-_Stack = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--stack",
-        metavar="STACK,...",
-        help="Stacks to judge; may be repeated.",
-        show_default="those of each suite",
-        rich_help_panel=MEASUREMENT,
-        autocompletion=complete.stacks,
-    ),
-]
-_Case = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--case",
-        metavar="GLOB",
-        help="Only cases with matching ids; may be repeated.",
-        show_default="all",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-_Seed = Annotated[
-    int, typer.Option(min=0, help="Random seed of the first run.", rich_help_panel=MEASUREMENT)
-]
-_JunitFile = Annotated[
-    Path | None,
-    typer.Option("--junit", metavar="FILE", help="Write JUnit XML.", rich_help_panel=OUTPUT),
-]
+_JunitFile = Annotated[Path | None, Option("Write JUnit XML.", OUTPUT, form="FILE", flag="--junit")]
 _MarkdownFile = Annotated[
     Path | None,
-    typer.Option(
-        "--markdown",
-        metavar="FILE",
-        help="Write a summary in Markdown, for a pull request.",
-        rich_help_panel=OUTPUT,
+    Option(
+        "Write a summary in Markdown, for a pull request.", OUTPUT, form="FILE", flag="--markdown"
     ),
 ]
-_BaselineDirectory = Annotated[
+_Baseline = Annotated[
     Path | None,
-    typer.Option(
-        "--baseline",
-        metavar="DIR",
-        help="Fail only for rows that are worse than in the results in DIR.",
-        rich_help_panel=OUTPUT,
+    Option(
+        "Fail only for rows that are worse than in the results in DIR.",
+        OUTPUT,
+        form="DIR",
+        flag="--baseline",
     ),
 ]
 
 
+@table.taking(Request, Execution, without=["pcap"])
 def conform(
     suites: _Suites = None,
-    stack: _Stack = None,
-    case: _Case = None,
-    repeat: Annotated[int | None, plans.runs_per_case("the case's own")] = None,
-    seed: _Seed = 1,
-    world: plans.World = SIM,
-    virtual: plans.Virtual = False,
-    kernel: plans.Kernel = None,
-    jobs: plans.Jobs = None,
-    dask: plans.Dask = None,
-    resume: plans.Resume = False,
-    out: plans.Out = plans.OutDefault,
+    *,
+    virtual: options.Virtual = False,
+    kernel: options.Kernel = None,
     junit_file: _JunitFile = None,
     markdown_file: _MarkdownFile = None,
-    baseline_directory: _BaselineDirectory = None,
-    dry_run: plans.DryRun = False,
-    no_report: plans.NoReport = False,
-    opened: plans.Open = False,
+    baseline_directory: _Baseline = None,
+    dry_run: options.DryRun = False,
+    no_report: options.NoReport = False,
+    opened: options.Open = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Runs the cases, prints the rows, draws the report."""
     report = plans.reporting(no_report=no_report, opened=opened)
-    plans.choose_kernel(kernel, virtual=virtual, dask=dask)
+    plans.choose_kernel(kernel, virtual=virtual, dask=given["dask"])
     before = None if baseline_directory is None else baseline.load(baseline_directory)
     for file in (junit_file, markdown_file):
         options.check_output(file)
-    where = plans.world_of(world, virtual=virtual)
-    found = planned(Request(suites or (), stack or (), case or (), where, repeat, seed))
+    world = plans.world_of(given["world"], virtual=virtual)
+    found = planned(Request(suites or (), **{**chosen(Request, given), "world": world}))
     if dry_run:
         _list(found, as_json=json)
         return
-    how = plans.how(out, jobs, resume=resume, quiet=quiet, dask=dask)
+    how = plans.execution(given, quiet=quiet)
     results = None if found.plan is None else plans.run_plan(found.plan, report, **how)
     rows = judged(found, results).rows
     changes = [] if before is None else baseline.changes(rows, before)

@@ -44,4 +44,4 @@ def build(
     quiet: options.Quiet = False,
 ) -> None:
     """Builds the programs of a contender if they do not exist."""
-    building.build(name, version, lambda line: output.note(line, quiet=quiet), force=force)
+    building.build(name, lambda line: output.note(line, quiet=quiet), version=version, force=force)

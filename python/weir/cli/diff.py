@@ -11,6 +11,7 @@ from rich.console import Group
 from rich.text import Text
 
 from weir.base.grid import Grid
+from weir.base.options import Option
 from weir.cli import options, output
 from weir.comparison.difference import Diff, Finding
 from weir.comparison.tables import difference_text, estimate_text
@@ -44,7 +45,7 @@ def diff(
     a: Annotated[Path, typer.Argument(metavar="DIR_A", help="Result directory A, the baseline.")],
     b: Annotated[Path, typer.Argument(metavar="DIR_B", help="Result directory B.")],
     everything: Annotated[
-        bool, typer.Option("--all", help="Print every metric, not only significant ones.")
+        bool, Option("Print every metric, not only significant ones.", flag="--all")
     ] = False,
     json: options.Json = False,
 ) -> None:

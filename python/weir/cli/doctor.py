@@ -15,6 +15,7 @@ import typer
 from weir import _native
 from weir.base.errors import WeirError
 from weir.base.grid import Grid
+from weir.base.options import Option
 from weir.cli import options, output
 from weir.controllers import kernel_cc
 from weir.kernel import cache
@@ -51,9 +52,7 @@ def register(app: typer.Typer) -> None:
 
 
 def doctor(
-    clean: Annotated[
-        bool, typer.Option("--clean", help="Remove leftovers of killed processes.")
-    ] = False,
+    clean: Annotated[bool, Option("Remove leftovers of killed processes.")] = False,
     json: options.Json = False,
 ) -> None:
     """Runs every check and prints the results."""

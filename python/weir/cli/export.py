@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from weir.cli import complete, options, output, plans
+from weir.cli import options, output, plans, table
+from weir.export import export as write
 from weir.results.results import damage_reported, load
 
 _HELP = (
@@ -33,41 +34,18 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(export)
 
 
+@table.taking(write)
 def export(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A result directory.")],
-    wanted: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            "-f",
-            metavar="csv|flent|iperf3|pcapng|qlog",
-            help="Format to write.",
-            autocompletion=complete.formats,
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="The new folder.", show_default="NAME-FORMAT"
-        ),
-    ] = None,
-    case: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="This case only.", show_default="all")
-    ] = None,
-    repeat: Annotated[
-        int | None, typer.Option(min=0, help="This repeat only.", show_default="all")
-    ] = None,
-    trust_controllers: plans.TrustControllers = False,
+    *,
     json: options.Json = False,
+    **given: Any,
 ) -> None:
     """Writes the files and prints their paths."""
-    # Imported late: slow to load, and `--help` does not need it.
-    from weir.export import export as write
-
-    with plans.programs(trusted=trust_controllers), damage_reported(directory):
-        files = write(load(directory), wanted, out, case=case, repeat=repeat)
+    with plans.programs(trusted=given.pop("trust_controllers")), damage_reported(directory):
+        files = write(load(directory), **given)
     if json:
         rows = [{"file": str(file), "bytes": file.stat().st_size} for file in files]
-        output.print_json("export", rows, format=wanted)
+        output.print_json("export", rows, format=given["wanted"])
     else:
         typer.echo("\n".join(str(file) for file in files))

@@ -22,6 +22,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from weir.base.options import MEASUREMENT, NETWORK, OUTPUT, TRAFFIC
 from weir.cli.output import Output
+from weir.cli.table import typed
 
 _OTHERS = "Options"
 _ORDER = (NETWORK, TRAFFIC, MEASUREMENT, OUTPUT)
@@ -62,7 +63,8 @@ class Verb(typer.Typer):
 
     def command(self, *args: Any, **settings: Any) -> Any:
         """Adds a verb."""
-        return super().command(*args, **{"cls": Command, **settings})
+        add = super().command(*args, **{"cls": Command, **settings})
+        return lambda verb: add(typed(verb))
 
 
 def _width() -> int:

@@ -85,12 +85,10 @@ def build(
     quiet: options.Quiet = False,
 ) -> None:
     """Builds the guest kernel if it does not exist."""
-    from weir.running.runner import default_jobs
-
     with _progress(quiet=quiet) as report:
         kernel, is_new = building.build(
             source=source,
-            jobs=jobs or default_jobs(),
+            jobs=jobs,
             report=report,
             force=force,
             virtual_tsc=virtual_tsc,

@@ -14,12 +14,12 @@ from typing import Annotated, Any
 
 import typer
 
-from weir.base.options import NETWORK, OUTPUT
-from weir.cli import link_commands, options, output, path
+from weir.base.options import OUTPUT, Option, chosen
+from weir.cli import link_commands, options, output, path, table
 from weir.cli.link_commands import FarEnd
+from weir.guest.options import GuestOptions
 from weir.links.emulation import PathReport
 from weir.links.link import Link, end_all_behind, resolvers_are_local
-from weir.links.options import LinkOptions
 from weir.links.server import Server
 from weir.processes.outputs import Ended
 from weir.scenario import capture
@@ -74,94 +74,45 @@ _Command = Annotated[
     list[str] | None,
     typer.Argument(metavar="COMMAND...", help="Command to run.", show_default="$SHELL"),
 ]
-_Rtt = Annotated[
-    str | None, path.option("Sum of the delays of both directions, as in 40ms.", "TIME")
-]
-_Trace = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Delivery opportunities in place of --rate: a trace in mahimahi's format.",
-        show_default=False,
-        rich_help_panel=NETWORK,
-        exists=True,
-        dir_okay=False,
-    ),
-]
-_Tc = Annotated[
-    str | None,
-    path.option("Link in tc syntax, as in 'netem delay 20ms loss 1%'.", "TEXT"),
-]
 _Report = Annotated[
-    Path | None, path.option("Write the link's counters to this file, as JSON.", "FILE", OUTPUT)
+    Path | None, Option("Write the link's counters to this file, as JSON.", OUTPUT, form="FILE")
 ]
 _Pcap = Annotated[
     Path | None,
-    path.option(
-        "Record the packets at both ends of the link, in DIR/link-PID.pcapng.", "DIR", OUTPUT
+    Option(
+        "Record the packets at both ends of the link, in DIR/link-PID.pcapng.",
+        OUTPUT,
+        form="DIR",
+        flag="--pcap",
     ),
 ]
 
 
+@table.taking(Link, GuestOptions)
 def link(
     command: _Command = None,
-    rate: path.Rate = None,
-    rtt: _Rtt = None,
-    delay: path.Delay = None,
-    queue: path.Queue = None,
-    loss: path.Loss = None,
-    jitter: path.Jitter = None,
-    corrupt: path.Corrupt = None,
-    duplicate: path.Duplicate = None,
-    reorder: path.Reorder = None,
-    trace: _Trace = None,
-    tc: _Tc = None,
-    up: path.Up = "",
-    down: path.Down = "",
-    seed: path.Seed = 1,
+    *,
     report: _Report = None,
-    pcap: _Pcap = None,
+    pcap_folder: _Pcap = None,
     virtual: link_commands.Virtual = False,
     server: link_commands.Server = None,
     ready: link_commands.ReadyOption = None,
-    out: link_commands.Out = None,
-    time_limit: link_commands.TimeLimit = None,
-    wall_limit: link_commands.WallLimit = None,
-    memory: link_commands.Memory = None,
-    kernel: link_commands.KernelOption = None,
-    date: link_commands.Date = None,
-    virtual_tsc: link_commands.VirtualTsc = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Runs the command, reports the link's counters on stderr, exits with the command's code."""
-    described = LinkOptions(
-        rate=rate,
-        rtt=rtt,
-        delay=delay,
-        queue=queue,
-        loss=loss,
-        jitter=jitter,
-        corrupt=corrupt,
-        duplicate=duplicate,
-        reorder=reorder,
-        trace=trace,
-        tc=tc,
-        up=up,
-        down=down,
-    )
     with options.as_typed():
-        described.lowered()
         far = link_commands.FarEnd.of(server, ready)
+        packets = None if pcap_folder is None else _file_in(pcap_folder)
+        described = Link(**chosen(Link, given), pcap=packets, apart=far is not None)
     options.check_output(report)
-    guest = link_commands.Guest(far, out, time_limit, wall_limit, memory, kernel, date, virtual_tsc)
-    guest.check(command, virtual=virtual)
-    packets = None if pcap is None else _file_in(pcap)
+    guest = GuestOptions(**chosen(GuestOptions, given))
+    link_commands.check(guest, command, virtual=virtual)
     if virtual:
-        done = guest.run(command or [], described, seed, packets, quiet=quiet)
+        done = link_commands.run(command or [], far, described, guest, packets, quiet=quiet)
         found, code, server_ended = done.report, done.client.code, done.server
     else:
-        link_ = Link.described(described, seed=seed, pcap=packets, apart=far is not None)
-        found, code, server_ended = _run_live(link_, command, far, quiet=quiet)
+        found, code, server_ended = _run_live(described, command, far, quiet=quiet)
     _conclude(found, packets, quiet=quiet)
     if report is not None:
         _write(report, found, code, server_ended)
@@ -278,11 +229,11 @@ def _attend(process: subprocess.Popen[bytes], work: Link, *, show: bool) -> int:
 def _conclude(found: PathReport, packets: Path | None, *, quiet: bool) -> None:
     """Prints a line per direction, the verdict (in any case if it is bad), where packets are."""
     elapsed = found["elapsed_s"]
-    for way in path.DIRECTIONS:
-        counts = found[way]
+    for direction in path.DIRECTIONS:
+        counts = found[direction]
         mbit = counts["sent_bytes"] * 8e-6 / elapsed
         text = (
-            f"link: {way} {counts['sent']} packets, {mbit:.2f} Mbit/s over {elapsed:.1f} s; "
+            f"link: {direction} {counts['sent']} packets, {mbit:.2f} Mbit/s over {elapsed:.1f} s; "
             f"{counts['queue_dropped']} dropped by the queue, {counts['lost']} lost"
         )
         output.note(text, quiet=quiet)
@@ -292,7 +243,7 @@ def _conclude(found: PathReport, packets: Path | None, *, quiet: bool) -> None:
 
 
 def _write(file: Path, found: PathReport, code: int, server: Ended | None) -> None:
-    rows = [{"way": way, **found[way]} for way in path.DIRECTIONS]
+    rows = [{"way": direction, **found[direction]} for direction in path.DIRECTIONS]
     warnings = found["warnings"]
     document: dict[str, Any] = {
         "schema": output.SCHEMA,

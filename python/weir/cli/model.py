@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from weir.base.errors import InputError
 from weir.base.grid import Grid, number
-from weir.base.options import MEASUREMENT, OUTPUT
-from weir.cli import options, output
+from weir.base.options import OUTPUT, Option
+from weir.cli import options, output, table
+from weir.modelling import inputs
 
 if TYPE_CHECKING:
     from weir.modelling.measured import Measurement
@@ -35,39 +36,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir model results/compare/latest --json"""
 
-Input = Annotated[
-    Path,
-    typer.Argument(
-        metavar="INPUT", help="Capture, result directory, mahimahi trace or iBox profile."
-    ),
-]
-Connection = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="Connection to model, counted from 1 in the order of weir read.",
-        show_default="the largest",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-Stack = Annotated[
-    str | None,
-    typer.Option(
-        metavar="STACK",
-        help="Congestion control of the measured flow.",
-        show_default="that of the results or the capture, else cubic",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
 ReportFile = Annotated[
     Path | None,
-    typer.Option(
-        "--report",
-        metavar="FILE",
-        help="Write a report with pictures to this new file.",
-        rich_help_panel=OUTPUT,
-        show_default=False,
-    ),
+    Option("Write a report with pictures to this new file.", OUTPUT, form="FILE"),
 ]
 
 
@@ -76,34 +47,33 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(model)
 
 
+@table.taking(inputs.measure)
 def model(
-    source: Input,
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="INPUT", help="Capture, result directory, mahimahi trace or iBox profile."
+        ),
+    ],
+    *,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="Write the scenario to this new file.",
-            rich_help_panel=OUTPUT,
-            show_default=False,
-        ),
+        Option("Write the scenario to this new file.", OUTPUT, form="FILE", short="-o"),
     ] = None,
     report: ReportFile = None,
-    connection: Connection = None,
-    stack: Stack = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Models the path, checks the model, prints both."""
     from weir.advice import choices
     from weir.base.disk import write_text
-    from weir.modelling import inputs, simulate, text
+    from weir.modelling import simulate, text
 
-    choices.refuse("--stack", stack or "cubic", "flow.0.stack")
+    choices.refuse("--stack", given["stack"] or "cubic", "flow.0.stack")
     refuse_existing("--out", out)
     refuse_existing("--report", report)
-    measured = inputs.measure(source, connection, stack)
+    measured = inputs.measure(source, **given)
     for warning in measured.warnings:
         output.note(f"warning: {warning}", quiet=quiet)
     check = simulate.check(measured.path, measured.flow) if measured.flow else None

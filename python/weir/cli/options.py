@@ -1,4 +1,4 @@
-"""Options common to most verbs."""
+"""The options that only the command line has, and several verbs share."""
 
 from __future__ import annotations
 
@@ -9,21 +9,58 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from weir.base.errors import InputError
-from weir.base.options import OUTPUT
+from weir.base.options import MEASUREMENT, OUTPUT, Option, flag
+from weir.kernel.recipe import DEFAULT_SERIES
 
-Json = Annotated[
-    bool,
-    typer.Option(
-        "--json", help="Print one JSON object on stdout instead of tables.", rich_help_panel=OUTPUT
+OURS, GUESTS_OWN = ROUTERS = ("weir", "netem")
+"""What shapes the traffic between the hosts in a guest."""
+
+Json = Annotated[bool, Option("Print one JSON object on stdout instead of tables.", OUTPUT)]
+Quiet = Annotated[bool, Option("No progress bar and no messages on stderr.", OUTPUT, short="-q")]
+DryRun = Annotated[bool, Option("List the runs without starting them.", OUTPUT)]
+NoReport = Annotated[bool, Option("Draw no report.", OUTPUT)]
+Open = Annotated[bool, Option("Open the report in the browser.", OUTPUT, flag="--open")]
+Sets = Annotated[
+    list[str] | None,
+    Option(
+        "Set any key of the scenario; may be repeated.",
+        MEASUREMENT,
+        form="KEY=VALUE",
+        flag="--set",
     ),
 ]
-Quiet = Annotated[
+Sweep = Annotated[
+    list[str] | None,
+    Option(
+        "Run once per value of a key; several sweeps form their cross product.",
+        MEASUREMENT,
+        form="KEY=A,B,C",
+    ),
+]
+Virtual = Annotated[
     bool,
-    typer.Option(
-        "--quiet", "-q", help="No progress bar and no messages on stderr.", rich_help_panel=OUTPUT
+    Option(
+        "With --world kernel: run in a guest in virtual time, without root. "
+        "`weir kernel build` builds its kernel.",
+        MEASUREMENT,
+    ),
+]
+Kernel = Annotated[
+    str | None,
+    Option(
+        "With {virtual}: version of the guest kernel, as in 6.12.",
+        MEASUREMENT,
+        form="VERSION",
+        otherwise=DEFAULT_SERIES,
+    ),
+]
+Router = Annotated[
+    str,
+    Option(
+        "With {virtual}: traffic shaper. netem is the guest kernel's own, to check Weir's.",
+        MEASUREMENT,
+        form="|".join(ROUTERS),
     ),
 ]
 
@@ -49,7 +86,7 @@ def as_typed() -> Iterator[None]:
         if not _ARGUMENTS.fullmatch(arguments):
             raise
         options = [
-            "--" + name.replace("_", "-") + (f" {shlex.quote(value)}" if value else "")
+            flag(name) + (f" {shlex.quote(value)}" if value else "")
             for name, value in _ARGUMENT.findall(arguments)
         ]
         raise type(error)(f"{' '.join(options)}{colon}{text}") from None

@@ -77,7 +77,7 @@ def packetdrill_(
             rich_help_panel=MEASUREMENT,
         ),
     ] = False,
-    kernel: plans.Kernel = None,
+    kernel: options.Kernel = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
 ) -> None:

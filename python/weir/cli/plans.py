@@ -1,4 +1,4 @@
-"""Options, list of runs and final messages of the verbs that run plans."""
+"""What the verbs share that run plans: their worlds, lists of runs and final messages."""
 
 from __future__ import annotations
 
@@ -9,144 +9,26 @@ from contextlib import AbstractContextManager
 from enum import Enum
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any, Unpack, cast
+from typing import Any, Unpack, cast
 
 import typer
 
 from weir.base.errors import InputError, RunError
 from weir.base.grid import Grid
-from weir.base.options import MEASUREMENT, OUTPUT
-from weir.base.options import of as known
+from weir.base.options import chosen
 from weir.base.plain import plain
-from weir.cli import complete, output, table
+from weir.cli import output
+from weir.cli.options import GUESTS_OWN, OURS, ROUTERS
 from weir.comparison import contrasts
 from weir.controllers import trust
 from weir.kernel import cache
-from weir.kernel.recipe import DEFAULT_SERIES
 from weir.results.results import Results
 from weir.running import execution as running
 from weir.running import runner
-from weir.running.execution import RESULTS, Execution, RunOptions
+from weir.running.execution import Execution, RunOptions
 from weir.running.runner import failure_text
-from weir.scenario.plans import Comparison
-from weir.scenario.source import KERNEL, NETEM, VIRTUAL, worlds
+from weir.scenario.source import KERNEL, NETEM, VIRTUAL
 from weir.scenario.sweep import Plan
-
-OURS, GUESTS_OWN = _ROUTERS = ("weir", "netem")
-"""What shapes the traffic between the hosts in a guest."""
-
-DryRun = Annotated[
-    bool,
-    typer.Option("--dry-run", help="List the runs without starting them.", rich_help_panel=OUTPUT),
-]
-Resume = Annotated[bool, table.option(Execution, "resume")]
-Jobs = Annotated[int | None, table.option(Execution, "jobs")]
-Dask = Annotated[str | None, table.option(Execution, "dask")]
-Out = Annotated[Path, table.option(Execution, "out")]
-OutDefault = Path(RESULTS)
-
-
-def runs_per_case(default: str) -> Any:
-    """Declares `--repeat`; help shows `default`."""
-    return typer.Option(
-        "--repeat",
-        "-n",
-        min=1,
-        help="Runs per case.",
-        show_default=default,
-        rich_help_panel=MEASUREMENT,
-    )
-
-
-World = Annotated[
-    str,
-    table.option(Comparison, "world", metavar="|".join(worlds()), autocompletion=complete.worlds),
-]
-Virtual = Annotated[
-    bool,
-    typer.Option(
-        "--virtual",
-        help="With --world kernel: run in a guest in virtual time, without root. "
-        "`weir kernel build` builds its kernel.",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-Kernel = Annotated[
-    str | None,
-    typer.Option(
-        "--kernel",
-        metavar="VERSION",
-        help="With --virtual: version of the guest kernel, as in 6.12.",
-        show_default=DEFAULT_SERIES,
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-Router = Annotated[
-    str,
-    typer.Option(
-        "--router",
-        metavar="|".join(_ROUTERS),
-        help="With --virtual: traffic shaper. netem is the guest kernel's own, to check Weir's.",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-Tc = Annotated[str | None, table.option(Comparison, "tc")]
-ReverseTc = Annotated[str | None, table.option(Comparison, "reverse_tc")]
-TrustControllers = Annotated[
-    bool,
-    typer.Option(
-        "--trust-controllers",
-        help="Run Python controllers that the scenario or the results contain or name. "
-        "They are programs and run with your permissions.",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Set any key of the scenario; may be repeated.",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        min=0,
-        help="Random seed of the first repeat.",
-        show_default="the scenario's own",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-SweepOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--sweep",
-        metavar="KEY=A,B,C",
-        help="Run once per value of a key; several sweeps form their cross product.",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-
-
-NoReport = Annotated[
-    bool, typer.Option("--no-report", help="Draw no report.", rich_help_panel=OUTPUT)
-]
-Open = Annotated[
-    bool,
-    typer.Option("--open", help="Open the report in the browser.", rich_help_panel=OUTPUT),
-]
-RELEVANT = f"{contrasts.RELEVANT * 100:g}%"
-Relevant = Annotated[
-    str,
-    typer.Option(
-        "--relevant",
-        metavar="SHARE",
-        help="Smallest relevant difference, as a share of the first stack's mean.",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
 
 
 class Reporting(Enum):
@@ -187,8 +69,8 @@ def world_of(world: str, *, virtual: bool, router: str = OURS) -> str:
     """
     if virtual and world != KERNEL:
         raise InputError(f"--virtual: world {world} has no guests; add --world kernel")
-    if router not in _ROUTERS:
-        raise InputError(f"--router {router}: unknown; allowed: {', '.join(_ROUTERS)}")
+    if router not in ROUTERS:
+        raise InputError(f"--router {router}: unknown; allowed: {', '.join(ROUTERS)}")
     if router == GUESTS_OWN and not virtual:
         raise InputError(f"--router {router}: only guests have it; add --world kernel --virtual")
     if router == GUESTS_OWN:
@@ -231,26 +113,9 @@ def _is_interactive() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def of_table(table: type, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the options of the table among those given."""
-    return {name: given[name] for name in known(table) if name in given}
-
-
 def execution(given: Mapping[str, Any], *, quiet: bool) -> RunOptions:
     """Returns the execution settings among the options given."""
-    return cast("RunOptions", {**of_table(Execution, given), "show_progress": not quiet})
-
-
-def how(
-    out: Path,
-    jobs: int | None,
-    *,
-    resume: bool = False,
-    quiet: bool = False,
-    dask: str | None = None,
-) -> RunOptions:
-    """Returns the execution settings from the options."""
-    return RunOptions(out=out, jobs=jobs, resume=resume, show_progress=not quiet, dask=dask)
+    return cast("RunOptions", {**chosen(Execution, given), "show_progress": not quiet})
 
 
 def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:

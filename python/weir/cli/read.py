@@ -12,7 +12,7 @@ import typer
 
 from weir.base.errors import InputError
 from weir.base.grid import Grid, number
-from weir.base.options import OUTPUT
+from weir.base.options import OUTPUT, Option
 from weir.cli import options, output
 
 if TYPE_CHECKING:
@@ -51,22 +51,18 @@ def read(
     ],
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            metavar="DIR",
-            help="Write the tables as Parquet and a report with diagrams into this new folder.",
-            rich_help_panel=OUTPUT,
-            show_default=False,
+        Option(
+            "Write the tables as Parquet and a report with diagrams into this new folder.",
+            OUTPUT,
+            form="DIR",
         ),
     ] = None,
     most: Annotated[
         int,
-        typer.Option(
-            "--most",
-            metavar="NUMBER",
-            min=1,
-            help="Connections to print, those with the most data first; --json prints all.",
-            rich_help_panel=OUTPUT,
+        Option(
+            "Connections to print, those with the most data first; --json prints all.",
+            OUTPUT,
+            least=1,
         ),
     ] = 20,
     json: options.Json = False,

@@ -5,13 +5,12 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import typer
 
 from weir.base.errors import StoppedError
-from weir.cli import options, output
+from weir.cli import options, output, table
 from weir.cli import transfer as tables
 from weir.transfer import files as transfer
 from weir.transfer.files import FailedError
@@ -40,61 +39,10 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(recv)
 
 
-_Directory = Annotated[
-    Path, typer.Option("--dir", metavar="DIR", help="Where files go; made if need be.")
-]
-_Bind = Annotated[str, typer.Option(metavar="ADDR:PORT", help="Where to listen; port 0 takes any.")]
-_MaxSize = Annotated[
-    str | None,
-    typer.Option(metavar="SIZE", help="Refuse larger files.", show_default="free disk space"),
-]
-_Quota = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="Most that all files in DIR may take, partial ones included.",
-        show_default="none",
-    ),
-]
-_PartialExpiry = Annotated[
-    str,
-    typer.Option(
-        metavar="TIME",
-        help="Remove a partial file that no sender has resumed for this long.",
-    ),
-]
-_Memory = Annotated[
-    str,
-    typer.Option(
-        metavar="SIZE",
-        help="Most memory for all senders: data out of order or not yet written, and answers.",
-    ),
-]
-_KeyDir = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Seal everything, and accept senders that have one of the keys DIR/NAME.key. A "
-        "removed key is no longer accepted.",
-    ),
-]
-
-
-def recv(
-    directory: _Directory = Path(),
-    bind: _Bind = "[::]:9000",
-    once: Annotated[bool, typer.Option("--once", help="End after the first session.")] = False,
-    max_size: _MaxSize = None,
-    max_files: Annotated[int, typer.Option(min=1, help="Refuse more files of one sender.")] = 10000,
-    quota: _Quota = None,
-    partial_expiry: _PartialExpiry = "168h",
-    memory: _Memory = "64mb",
-    key_file: tables.KeyFile = None,
-    key_dir: _KeyDir = None,
-    json: options.Json = False,
-    quiet: options.Quiet = False,
-) -> None:
+@table.taking(transfer.receive)
+def recv(json: options.Json = False, quiet: options.Quiet = False, **given: Any) -> None:
     """Receives, prints what became of each file."""
+    key_file, key_dir = given["key_file"], given["key_dir"]
     key_files = [key_file] if key_dir is None else sorted(key_dir.glob("*.key"))
     for file in key_files:
         tables.warn_of_exposed(file, quiet=quiet)
@@ -105,26 +53,14 @@ def recv(
     ):
         try:
             with options.as_typed():
-                transfer.receive(
-                    directory,
-                    bind,
-                    once=once,
-                    max_size=max_size,
-                    max_files=max_files,
-                    quota=quota,
-                    partial_expiry=partial_expiry,
-                    memory=memory,
-                    key_file=key_file,
-                    key_dir=key_dir,
-                    on_event=sessions.on_event,
-                )
+                transfer.receive(**given, on_event=sessions.on_event)
         except KeyboardInterrupt:
             sessions.interrupted = True
     if json:
         output.print_json("recv", sessions.rows, omitted=dict(sessions.omitted))
     if sessions.interrupted:
         raise StoppedError("stopped; what has arrived is kept")
-    if once:
+    if given["once"]:
         sessions.judge()
 
 

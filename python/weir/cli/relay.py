@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from threading import Event
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from weir import _native
 from weir.base.errors import InputError
 from weir.base.grid import Grid
-from weir.cli import options, output, path
+from weir.base.options import NETWORK, Option
+from weir.cli import options, output, path, table
 from weir.links import emulation
 from weir.links.emulation import PathReport
 from weir.links.relay import Relay
@@ -74,84 +75,34 @@ def register(app: typer.Typer) -> None:
 
 
 _Listen = Annotated[
-    str | None, path.option("Address for clients; port 0 lets the system choose.", "HOST:PORT")
-]
-_CorruptBits = Annotated[
-    int,
-    typer.Option(min=1, max=64, help="Most bits flipped in a datagram that --corrupt damages."),
-]
-_Feedback = Annotated[
     str | None,
-    path.option("Feedback of a link with a --rate: drai, anti-ecn, xcp, rcp, or a table.", "KIND"),
+    Option("Address for clients; port 0 lets the system choose.", NETWORK, form="HOST:PORT"),
 ]
-_Serial = Annotated[
-    bool,
-    typer.Option(
-        "--serial",
-        help="One thread for both directions that sleeps --delay for every datagram.",
-    ),
-]
-_Clients = Annotated[int, typer.Option(min=1, max=500, help="Most clients at the same time.")]
-_Idle = Annotated[
-    str, typer.Option(metavar="TIME", help="Remove a client that sends nothing for this long.")
-]
-_Check = Annotated[
-    bool,
-    typer.Option("--check", help="Only measure how precise the delay is on this machine."),
-]
+_To = Annotated[str | None, Option("Address of the server.", NETWORK, form="HOST:PORT")]
+_Duration = Annotated[str | None, Option("Stop after this time.", NETWORK, form="TIME")]
+_Check = Annotated[bool, Option("Only measure how precise the delay is on this machine.")]
 
 
+@table.taking(Relay)
 def relay(
     listen: _Listen = None,
-    to: Annotated[str | None, path.option("Address of the server.", "HOST:PORT")] = None,
-    loss: path.Loss = None,
-    delay: path.Delay = None,
-    rate: path.Rate = None,
-    queue: path.Queue = None,
-    jitter: path.Jitter = None,
-    corrupt: path.Corrupt = None,
-    corrupt_bits: _CorruptBits = 1,
-    duplicate: path.Duplicate = None,
-    reorder: path.Reorder = None,
-    feedback: _Feedback = None,
-    up: path.Up = "",
-    down: path.Down = "",
-    serial: _Serial = False,
-    seed: path.Seed = 1,
-    clients: _Clients = 100,
-    idle: _Idle = "60s",
-    duration: Annotated[str | None, path.option("Stop after this time.", "TIME")] = None,
+    to: _To = None,
+    *,
+    duration: _Duration = None,
     check: _Check = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Relays until stopped, then prints counters."""
     seconds = None if duration is None else emulation.seconds("--duration", duration)
     if check:
-        _check(delay or _CHECK_DELAY, seconds or _CHECK_S, as_json=json)
+        _check(given["delay"] or _CHECK_DELAY, seconds or _CHECK_S, as_json=json)
         return
     if listen is None or to is None:
         raise InputError("--listen and --to are required, as in --listen :9000 --to 127.0.0.1:9001")
-    work = Relay(
-        f"{_EVERYWHERE}{listen}" if listen.startswith(":") else listen,
-        to,
-        loss=loss,
-        delay=delay,
-        rate=rate,
-        queue=queue,
-        jitter=jitter,
-        corrupt=corrupt,
-        corrupt_bits=corrupt_bits,
-        duplicate=duplicate,
-        reorder=reorder,
-        feedback=feedback,
-        up=up,
-        down=down,
-        serial=serial,
-        seed=seed,
-        clients=clients,
-        idle=idle,
-    )
+    address = f"{_EVERYWHERE}{listen}" if listen.startswith(":") else listen
+    work = Relay(address, to, **given)
     output.note(f"relay: {work.address} to {to}; Ctrl-C ends it", quiet=quiet)
     began = time.process_time()
     with _stop_signals() as stopped:
@@ -191,7 +142,7 @@ def _line(now: PathReport, before: PathReport | None) -> str:
 def _print(report: PathReport, cpu_s: float, *, as_json: bool) -> None:
     warnings = report["warnings"]
     if as_json:
-        rows = [{"way": way, **report[way]} for way in path.DIRECTIONS]
+        rows = [{"way": direction, **report[direction]} for direction in path.DIRECTIONS]
         output.print_json(
             "relay",
             rows,

@@ -7,9 +7,12 @@ from typing import Annotated
 
 import typer
 
-from weir.cli import plans
+from weir.base.options import Option
+from weir.cli import options, plans
+from weir.comparison.contrasts import RELEVANT_SHARE, Relevant
 from weir.results.joining import join
 from weir.results.results import damage_reported, load
+from weir.running.options import RESULTS, Out
 
 _HELP = (
     "Draw the report of a result directory again, and export its figures.\n\n"
@@ -37,18 +40,18 @@ def report(
     directories: Annotated[
         list[Path], typer.Argument(metavar="DIR...", help="A result directory, or several.")
     ],
-    png: Annotated[bool, typer.Option("--png", help="Also write each figure as PNG.")] = False,
-    svg: Annotated[bool, typer.Option("--svg", help="Also write each figure as SVG.")] = False,
-    pdf: Annotated[bool, typer.Option("--pdf", help="Also write each figure as PDF.")] = False,
-    relevant: plans.Relevant = plans.RELEVANT,
-    out: plans.Out = plans.OutDefault,
-    opened: plans.Open = False,
+    png: Annotated[bool, Option("Also write each figure as PNG.")] = False,
+    svg: Annotated[bool, Option("Also write each figure as SVG.")] = False,
+    pdf: Annotated[bool, Option("Also write each figure as PDF.")] = False,
+    relevant: Relevant = RELEVANT_SHARE,
+    out: Out = RESULTS,
+    opened: options.Open = False,
 ) -> None:
     """Draws the report and prints its path."""
     from weir.api.reports import write  # importing the plotting libraries would slow down `--help`
 
     with damage_reported(*directories):
-        results = load(directories[0]) if len(directories) == 1 else join(directories, out)
+        results = load(directories[0]) if len(directories) == 1 else join(directories, Path(out))
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
     with damage_reported(*directories):

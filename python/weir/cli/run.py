@@ -7,12 +7,13 @@ from typing import Annotated, Any
 
 import typer
 
-from weir.base.options import MEASUREMENT
+from weir.api import verbs
+from weir.base.options import MEASUREMENT, Option, chosen
 from weir.cli import complete, options, output, plans, rows, table
 from weir.comparison.tables import cases_table
 from weir.results.results import Results
 from weir.running.execution import Execution
-from weir.scenario.plans import scenario_plan
+from weir.scenario.plans import ReverseTc, Tc, scenario_plan
 from weir.scenario.source import SIM, parse_assignments, parse_sweep, read
 from weir.scenario.tc import keys
 
@@ -55,12 +56,11 @@ _File = Annotated[
 ]
 _Hosts = Annotated[
     Path | None,
-    typer.Option(
-        "--hosts",
-        metavar="FILE",
-        help="Run the flows between the hosts of this file, over ssh. The network is the one "
+    Option(
+        "Run the flows between the hosts of this file, over ssh. The network is the one "
         "between them.",
-        rich_help_panel=MEASUREMENT,
+        MEASUREMENT,
+        form="FILE",
     ),
 ]
 
@@ -70,25 +70,21 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(run)
 
 
-@table.taking(Execution)
+@table.taking(verbs.run, Execution)
 def run(
     file: _File,
     *,
-    tc: plans.Tc = None,
-    reverse_tc: plans.ReverseTc = None,
-    sets: plans.Set = None,
-    sweep: plans.SweepOption = None,
-    repeat: Annotated[int | None, plans.runs_per_case("the scenario's own")] = None,
-    seed: plans.Seed = None,
-    world: plans.World = SIM,
-    virtual: plans.Virtual = False,
-    kernel: plans.Kernel = None,
-    router: plans.Router = plans.OURS,
+    tc: Tc = None,
+    reverse_tc: ReverseTc = None,
+    sets: options.Sets = None,
+    sweep: options.Sweep = None,
+    virtual: options.Virtual = False,
+    kernel: options.Kernel = None,
+    router: options.Router = options.OURS,
     hosts: _Hosts = None,
-    trust_controllers: plans.TrustControllers = False,
-    dry_run: plans.DryRun = False,
-    no_report: plans.NoReport = False,
-    opened: plans.Open = False,
+    dry_run: options.DryRun = False,
+    no_report: options.NoReport = False,
+    opened: options.Open = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
     **given: Any,
@@ -100,20 +96,20 @@ def run(
         from weir.cli import between  # other runs have no use for it
 
         excluded = {"--tc": tc, "--reverse-tc": reverse_tc, "--pcap": given["pcap"]}
-        excluded |= {"--world": world != SIM, "--virtual": virtual, "--kernel": kernel}
-        excluded |= {"--router": router != plans.OURS, "--jobs": given["jobs"]}
+        excluded |= {"--world": given["world"] != SIM, "--virtual": virtual, "--kernel": kernel}
+        excluded |= {"--router": router != options.OURS, "--jobs": given["jobs"]}
         bed = between.chosen(hosts, excluded | {"--dask": given["dask"]}, sets or [], sweep or [])
     plans.choose_kernel(kernel, virtual=virtual, dask=given.get("dask"))
     overrides = parse_assignments(sets or [], "--set")
     source = read(file, (*keys(tc, reverse_tc), *overrides))
     if bed is None:
-        source = source.in_world(plans.world_of(world, virtual=virtual, router=router))
+        source = source.in_world(plans.world_of(given["world"], virtual=virtual, router=router))
     else:
         source = between.source_of(source, bed)
     words = [] if hosts is None else ["--hosts", str(hosts)]
-    with plans.programs(trusted=trust_controllers):
+    with plans.programs(trusted=given["trust_controllers"]):
         plan = scenario_plan(
-            source, parse_sweep(sweep or []), repeat=repeat, seed=seed, words=words
+            source, parse_sweep(sweep or []), words=words, **chosen(scenario_plan, given)
         )
     if bed is not None:
         between.check(plan, bed)

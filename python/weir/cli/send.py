@@ -7,25 +7,17 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any
 
 import typer
 from rich.filesize import decimal
 
 from weir.base.errors import InputError, StoppedError
-from weir.cli import complete, options, output
+from weir.base.options import Option
+from weir.cli import options, output, table
 from weir.cli import transfer as tables
 from weir.transfer import files
-from weir.transfer.files import (
-    DEFAULT_MSS,
-    DEFAULT_SEALED_MSS,
-    DEFAULT_STACK,
-    FailedError,
-    Progress,
-    SendSession,
-    Sent,
-    SentFile,
-)
+from weir.transfer.files import FailedError, Progress, SendSession, Sent, SentFile
 
 _TRACED = ("cwnd_bytes", "srtt_ms", "bytes_done", "segments", "retransmits")
 
@@ -60,70 +52,20 @@ _What = Annotated[
     list[str],
     typer.Argument(metavar="FILE... HOST:PORT", help="Files, and last the receiver."),
 ]
-_Stack = Annotated[
-    str | None,
-    typer.Option(
-        metavar="RECOVERY/CONTROLLER",
-        help="Transport: weir list names all; FILE.py:CLASS is your own controller. udp: plain "
-        "datagrams, to count losses.",
-        show_default=DEFAULT_STACK,
-        autocompletion=complete.stacks,
-    ),
-]
-_Rate = Annotated[
-    str | None, typer.Option(metavar="RATE", help="Upper limit of the send rate, as in 50mbit.")
-]
-_Pacing = Annotated[
-    Literal["on", "off"],
-    typer.Option(
-        help="Spread a window over the RTT; off sends with each acknowledgement. "
-        "Controllers that set a rate (bbr) always pace."
-    ),
-]
-_Window = Annotated[
-    int | None,
-    typer.Option(min=1, help="Fixed window in segments, for go-back-n, selective-repeat and none."),
-]
-_InitialWindow = Annotated[
-    int, typer.Option(min=1, max=65535, help="Initial window in segments; paced above 10.")
-]
-_Mss = Annotated[
-    str | None,
-    typer.Option(
-        metavar="SIZE",
-        help="File bytes per segment, 64b to 65447b.",
-        show_default=f"{DEFAULT_MSS}, {DEFAULT_SEALED_MSS} with a key",
-    ),
-]
-_MaxRetransmits = Annotated[
-    int, typer.Option(min=0, help="Give up after this many consecutive timeouts.")
-]
-_MaxWait = Annotated[
-    str, typer.Option(metavar="TIME", help="Give up after this long without progress.")
-]
 _Trace = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write time, window, RTT and losses to this file, ten times a second.",
-    ),
+    Option("Write time, window, RTT and losses to this file, ten times a second.", form="FILE"),
 ]
 
 
+@table.taking(files.send)
 def send(
     what: _What,
-    stack: _Stack = None,
-    rate: _Rate = None,
-    pacing: _Pacing = "on",
-    window: _Window = None,
-    initial_window: _InitialWindow = 10,
-    mss: _Mss = None,
-    max_retransmits: _MaxRetransmits = 100,
-    max_wait: _MaxWait = "30s",
+    *,
     trace: _Trace = None,
-    key_file: tables.KeyFile = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Sends the files, prints the result of each."""
     *paths, target = what
@@ -134,7 +76,7 @@ def send(
             raise InputError(f"'{path}' is a directory; name the files in it, as in {path}/*")
         if not Path(path).exists():
             raise InputError(f"there is no file '{path}'")
-    tables.warn_of_exposed(key_file, quiet=quiet)
+    tables.warn_of_exposed(given["key_file"], quiet=quiet)
     with tables.bar(show=not quiet) as progress, _tracing(trace) as note:
 
         def on_progress(report: Progress) -> None:
@@ -142,20 +84,7 @@ def send(
             note(report)
 
         with options.as_typed(), _interrupts_reported():
-            sent = files.send(
-                paths,
-                target,
-                stack=stack,
-                rate=rate,
-                pacing=pacing == "on",
-                window=window,
-                initial_window=initial_window,
-                mss=mss,
-                max_retransmits=max_retransmits,
-                max_wait=max_wait,
-                key_file=key_file,
-                on_progress=on_progress,
-            )
+            sent = files.send(paths, target, **given, on_progress=on_progress)
     rows, facts = sent.files, sent.session
     if json:
         output.print_json("send", tables.with_goodput(rows), session=facts)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from weir.base.errors import InputError, StoppedError
-from weir.cli import options, output
+from weir.base.options import Option
+from weir.cli import options, output, table
 from weir.cli import transfer as tables
-from weir.transfer.files import quantity
+from weir.pathtest.options import ServerOptions
 
 _HELP = """Take part in path tests of [bold]weir test[/bold], until Ctrl-C.
 
@@ -28,27 +29,14 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir serve --no-key --listen 127.0.0.1:9077"""
 
-_LIMITS = "Limits"
-_LEAST_BPS, _LEAST_S = 1000, 0.5
-
-
 _KeyFile = Annotated[
     Path | None,
     typer.Option(
         "--key-file",
-        "--key",
+        "--key-file",
         metavar="FILE",
         help="Admit clients with this key, made by weir key. With - the key is a line of "
         "standard input, at whose end the server ends.",
-    ),
-]
-_MaxRate = Annotated[
-    str | None,
-    typer.Option(
-        metavar="RATE",
-        help="Most of all flows of a test in one direction.",
-        show_default="none",
-        rich_help_panel=_LIMITS,
     ),
 ]
 _Stdio = Annotated[
@@ -66,39 +54,20 @@ def register(app: typer.Typer) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(serve)
 
 
+@table.taking(ServerOptions)
 def serve(
-    listen: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDR:PORT", help="Where to listen, TCP and UDP; port 0 selects a free one."
-        ),
-    ] = ":9077",
+    *,
     key_file: _KeyFile = None,
-    no_key: Annotated[
-        bool, typer.Option("--no-key", help="Admit any client that can reach the port.")
-    ] = False,
-    max_rate: _MaxRate = None,
-    max_time: Annotated[
-        str, typer.Option(metavar="TIME", help="Longest load.", rich_help_panel=_LIMITS)
-    ] = "60s",
-    max_clients: Annotated[
-        int,
-        typer.Option(
-            metavar="NUMBER",
-            min=1,
-            help="Clients at a time; two at once would measure each other.",
-            rich_help_panel=_LIMITS,
-        ),
-    ] = 1,
+    no_key: Annotated[bool, Option("Admit any client that can reach the port.")] = False,
     stdio: _Stdio = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Serves until it is interrupted."""
     if stdio:
         _serve_run(key_file, no_key=no_key)
         return
     from weir.pathtest.server import Server
-    from weir.pathtest.session import Limits
 
     if no_key == (key_file is not None):
         raise InputError(
@@ -108,21 +77,12 @@ def serve(
     has_input = key_file == Path("-")
     key = _key(key_file)
     tables.warn_of_exposed(key_file, quiet=quiet)
+    server = ServerOptions(**given)
     with options.as_typed():
-        limits = Limits(
-            None if max_rate is None else quantity("rate", "max_rate", max_rate),
-            quantity("time", "max_time", max_time),
-            max_clients,
-        )
-    if limits.rate_bps is not None and limits.rate_bps < _LEAST_BPS:
-        raise InputError(f"--max-rate {max_rate}: allowed is 1kbit or more")
-    if limits.time_s < _LEAST_S:
-        raise InputError(
-            f"--max-time {max_time}: allowed is 500ms or more, as the shortest load has"
-        )
+        limits = server.limits()
     tables.heed_interrupts()
-    with Server(listen, key, limits, lambda text: output.note(text, quiet=quiet)) as server:
-        host, port = server.address[:2]
+    with Server(server.listen, key, limits, lambda text: output.note(text, quiet=quiet)) as work:
+        host, port = work.address[:2]
         where = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         output.note(f"listening on {where}, TCP and UDP", quiet=quiet)
         _wait(has_input=has_input)

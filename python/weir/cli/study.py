@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group
 
-from weir.api import verbs
+from weir.api import studies
 from weir.base.grid import Grid, cautioned
-from weir.base.options import MEASUREMENT
 from weir.cells.cells import count_text, decimals, spread_text
-from weir.cells.protocol import SIZES, Cell, Settings, sources
-from weir.cli import complete, options, output, plans
-from weir.cli.table import option
-from weir.scenario.plans import Comparison
-from weir.scenario.source import SIM, worlds
+from weir.cells.protocol import Cell, sources
+from weir.cli import complete, options, output, plans, table
+from weir.scenario.source import SIM
 from weir.studies import catalogue
 
 _WIDEST = 12
@@ -51,74 +48,27 @@ _Name = Annotated[
     str,
     typer.Argument(metavar="NAME", help="Name of the study.", autocompletion=complete.study_names),
 ]
-_Size = Annotated[
-    str,
-    typer.Option(
-        metavar="|".join(SIZES),
-        help="Number of cases and length of runs.",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-_Repeat = Annotated[
-    int | None,
-    typer.Option(
-        "--repeat",
-        "-n",
-        min=1,
-        help="Runs per cell.",
-        show_default="the study's own",
-        rich_help_panel=MEASUREMENT,
-    ),
-]
-_Seed = Annotated[
-    int,
-    typer.Option(min=0, help="Random seed of the first repeat.", rich_help_panel=MEASUREMENT),
-]
-_World = Annotated[
-    str | None,
-    option(
-        Comparison,
-        "world",
-        metavar="|".join(worlds()),
-        autocompletion=complete.worlds,
-        show_default="the study's first, mostly sim",
-    ),
-]
 
 
+@table.taking(studies.study)
 def study(
     name: _Name,
-    size: _Size = Settings.size,
-    repeat: _Repeat = None,
-    seed: _Seed = Settings.seed,
-    world: _World = None,
-    virtual: plans.Virtual = False,
-    kernel: plans.Kernel = None,
-    jobs: plans.Jobs = None,
-    dask: plans.Dask = None,
-    out: plans.Out = plans.OutDefault,
-    resume: plans.Resume = False,
-    no_report: plans.NoReport = False,
-    opened: plans.Open = False,
+    *,
+    virtual: options.Virtual = False,
+    kernel: options.Kernel = None,
+    no_report: options.NoReport = False,
+    opened: options.Open = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Runs the study, prints its cells and findings, draws the report."""
     report = plans.reporting(no_report=no_report, opened=opened)
-    own_world = world is None and not virtual
-    plans.choose_kernel(kernel, virtual=virtual, dask=dask)
-    result = verbs.study(
-        name,
-        size=size,
-        repeat=repeat,
-        seed=seed,
-        world=None if own_world else plans.world_of(world or SIM, virtual=virtual),
-        out=out,
-        jobs=jobs,
-        resume=resume,
-        dask=dask,
-        show_progress=not quiet,
-    )
+    plans.choose_kernel(kernel, virtual=virtual, dask=given["dask"])
+    world = given.pop("world")
+    if world is not None or virtual:
+        world = plans.world_of(world or SIM, virtual=virtual)
+    result = studies.study(name, **given, world=world, show_progress=not quiet)
     if json:
         caution = result.results.caution
         output.print_json("study", result.rows, **({"health": caution} if caution else {}))
@@ -134,12 +84,12 @@ def study(
 def _tables(study: str, cells: Sequence[Cell]) -> Iterator[Grid]:
     """Yields one grid per table: for each row, first published and then measured values."""
     wide = []
-    for table in dict.fromkeys(cell["table"] for cell in cells):
-        own = [cell for cell in cells if cell["table"] == table]
+    for name in dict.fromkeys(cell["table"] for cell in cells):
+        own = [cell for cell in cells if cell["table"] == name]
         columns = list(dict.fromkeys(cell["column"] for cell in own))
-        title = catalogue.title(study, table)
+        title = catalogue.title(study, name)
         if len(columns) > _WIDEST:
-            wide.append((title, table, str(len(columns))))
+            wide.append((title, name, str(len(columns))))
         else:
             yield _grid(title, columns, own)
     if wide:

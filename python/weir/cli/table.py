@@ -1,37 +1,35 @@
-"""Options of the command line, from the table of options."""
+"""Options of the command line, from those of functions and dataclasses."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from types import NoneType
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import typer
 
 from weir.base import options
+from weir.base.options import Option, Source
+from weir.cli import complete
 
 F = TypeVar("F", bound=Callable[..., None])
 
-
-def option(table: type, name: str, **rest: Any) -> Any:
-    """Returns what Typer needs to know of an option of the table."""
-    one = options.of(table)[name]
-    names = [options.flag(name), *([one.short] if one.short else [])]
-    settings: dict[str, Any] = {
-        "metavar": one.form,
-        "help": one.help(),
-        "min": one.least,
-        "show_default": one.shown_default() or True,
-        "rich_help_panel": one.group,
-    }
-    return typer.Option(*names, **{**settings, **rest})
+_COMPLETIONS = {
+    "world": complete.worlds,
+    "stack": complete.stacks,
+    "stacks": complete.stacks,
+    "wanted": complete.formats,
+}
+"""What the shell offers for the value of an option, by its name."""
 
 
-def taking(*tables: type) -> Callable[[F], F]:
-    """Gives a verb that takes `**given` the options of the tables, after its arguments.
+def taking(*sources: Source, without: Sequence[str] = ()) -> Callable[[F], F]:
+    """Gives a verb that takes `**given` the options of functions or dataclasses.
 
-    Options that the verb declares itself are left out.
+    Left out are options that the verb declares itself, those for Python only, and `without`.
     """
 
     def decorate(verb: F) -> F:
@@ -42,9 +40,10 @@ def taking(*tables: type) -> Callable[[F], F]:
             for one in signature.parameters.values()
             if one.kind is not one.VAR_KEYWORD
         ]
-        names = {one.name for one in own}
-        made = [one for table in tables for one in _made(table) if one.name not in names]
-        made = sorted([*own, *made], key=lambda one: (one.kind, one in own))
+        shared = {one.name: one for source in sources for one in _shown(source)}
+        for name in (*without, *(one.name for one in own)):
+            shared.pop(name, None)
+        made = sorted([*own, *shared.values()], key=lambda one: (one.kind, one in own))
         verb.__signature__ = signature.replace(parameters=made)  # type: ignore[attr-defined]
         verb.__annotations__ = {one.name: one.annotation for one in made} | {"return": None}
         return verb
@@ -52,17 +51,55 @@ def taking(*tables: type) -> Callable[[F], F]:
     return decorate
 
 
-def _made(table: type) -> Iterator[inspect.Parameter]:
-    known = options.of(table)
-    for one in options.parameters(table, get_type_hints(table)):
-        if not known[one.name].python_only:
-            annotated: Any = Annotated
-            kind = annotated[_kind(one.annotation), option(table, one.name)]
-            yield one.replace(annotation=kind)
+def typed(verb: F) -> F:
+    """Gives a verb's options the form in which Typer reads them."""
+    hints = get_type_hints(verb, include_extras=True)
+    signature = inspect.signature(verb)
+    made = [_for_typer(p.replace(annotation=hints[p.name])) for p in signature.parameters.values()]
+    verb.__signature__ = signature.replace(parameters=made)  # type: ignore[attr-defined]
+    verb.__annotations__ = {one.name: one.annotation for one in made} | {"return": None}
+    return verb
+
+
+def _shown(source: Source) -> list[inspect.Parameter]:
+    known = options.of(source)
+    return [one for one in options.parameters(source) if not known[one.name].python_only]
+
+
+def _for_typer(one: inspect.Parameter) -> inspect.Parameter:
+    option = options.described(one.annotation)
+    if option is None:
+        return one
+    annotated: Any = Annotated
+    kind = _kind(get_args(one.annotation)[0])
+    default = list(one.default) if isinstance(one.default, tuple) else one.default
+    return one.replace(
+        annotation=annotated[kind, _option(one.name, option, one.default)], default=default
+    )
+
+
+def _option(name: str, option: Option, default: object) -> Any:
+    names = option.flag or options.flag(name)
+    if default is True:
+        names = f"{names}/--no-{names[2:]}"
+    return typer.Option(
+        names,
+        *([option.short] if option.short else []),
+        metavar=option.form,
+        help=option.help(),
+        min=option.least,
+        max=option.most,
+        show_default=option.shown_default() or True,
+        rich_help_panel=option.group or None,
+        autocompletion=_COMPLETIONS.get(name),
+    )
 
 
 def _kind(hint: Any) -> Any:
-    """Returns the type that Typer reads: of text or a path, the path."""
-    if Path not in get_args(hint):
-        return hint
-    return Path | None if type(None) in get_args(hint) else Path
+    """Returns the type that Typer reads: of text or a path, the path; of a sequence, a list."""
+    parts = get_args(hint)
+    if any(part is Path or get_origin(part) is PathLike for part in (hint, *parts)):
+        return Path | None if NoneType in parts else Path
+    if get_origin(hint) is Sequence:
+        return list[parts[0]]  # type: ignore[valid-type]
+    return hint

@@ -6,9 +6,8 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
 from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import (
@@ -25,17 +24,6 @@ from weir.base.plain import plain
 from weir.cli import output
 
 Row = Mapping[str, Any]
-
-
-KeyFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--key-file",
-        metavar="FILE",
-        help="Encrypt with this key, made by weir key; see docs/security.md.",
-    ),
-]
-"""Option of both verbs."""
 
 
 def heed_interrupts() -> None:

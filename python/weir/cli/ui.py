@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from weir.base.errors import InputError
+from weir.base.options import Option
 from weir.cli import complete, options, output, plans
+from weir.controllers.trust import TrustControllers
 from weir.results.results import damage_reported, load
-from weir.running.execution import RESULTS
-from weir.scenario.plans import scenario_plan
+from weir.running.options import RESULTS, Out
+from weir.scenario.plans import Seed, World, runs_per_case, scenario_plan
 from weir.scenario.source import SIM, parse_assignments, read
 
 if TYPE_CHECKING:
@@ -56,25 +58,18 @@ def ui(
             autocompletion=complete.scenarios,
         ),
     ] = None,
-    sets: plans.Set = None,
-    repeat: Annotated[int | None, plans.runs_per_case("1")] = None,
-    seed: plans.Seed = None,
-    world: plans.World = SIM,
-    virtual: plans.Virtual = False,
-    kernel: plans.Kernel = None,
-    trust_controllers: plans.TrustControllers = False,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="DIR", help="Parent of the new result directory.")
-    ] = Path(RESULTS),
+    sets: options.Sets = None,
+    repeat: Annotated[int | None, runs_per_case("1")] = None,
+    seed: Seed = None,
+    world: World = SIM,
+    virtual: options.Virtual = False,
+    kernel: options.Kernel = None,
+    trust_controllers: TrustControllers = False,
+    out: Out = RESULTS,
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1.", show_default="a free one")
+        int, Option("Port on 127.0.0.1.", otherwise="a free one", least=0, most=65535)
     ] = 0,
-    opened: Annotated[
-        bool,
-        typer.Option(
-            "--open/--no-open", help="Open the page in the browser.", show_default="--open"
-        ),
-    ] = True,
+    opened: Annotated[bool, Option("Open the page in the browser.", flag="--open")] = True,
     quiet: options.Quiet = False,
 ) -> None:
     """Serves the page and prints its address."""
@@ -93,7 +88,7 @@ def ui(
         }
         given |= {"--world": None if world == SIM else world, "--virtual": virtual or None}
         given |= {"--trust-controllers": trust_controllers or None}
-        given |= {"--out": None if out == Path(RESULTS) else out}
+        given |= {"--out": None if str(out) == RESULTS else out}
         _refuse(what, [name for name, value in given.items() if value is not None])
         if what is not None:
             explorer = _explorer(what)
@@ -103,7 +98,7 @@ def ui(
         source = source.in_world(plans.world_of(world, virtual=virtual))
         with plans.programs(trusted=trust_controllers):
             plan = scenario_plan(source, {}, repeat=repeat or 1, seed=seed)
-        job = Job(plan, out)
+        job = Job(plan, Path(out))
     with Server(port, files, explorer, job) as server:
         _serve(server, job, opened=opened, quiet=quiet)
 

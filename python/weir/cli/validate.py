@@ -13,12 +13,14 @@ from rich.console import Group
 from weir import validation
 from weir.base.errors import InputError
 from weir.base.grid import Grid
-from weir.cli import options, output, plans
+from weir.base.options import Option, chosen, parameters
+from weir.cli import options, output, plans, table
 from weir.radio_validation import RadioComparison
 from weir.radio_validation import comparison as radio_comparison
 from weir.radio_validation import summary as radio_words
 from weir.recordings.judge import Row
 from weir.recordings.outcome import Validation
+from weir.running.execution import Execution
 from weir.validation import spread, summary
 from weir.validation.kernel import Comparison
 
@@ -50,117 +52,51 @@ _EXAMPLES = """[bold]Examples[/bold]
 MOST_RANDOM = 10_000
 """Random paths of one command; a thousand take hours."""
 
-Case = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--case",
-        metavar="GLOB",
-        help="Only cases with matching names; may be repeated.",
-        show_default="all",
-    ),
-]
-
 
 def register(app: typer.Typer) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(validate)
 
 
-_Virtual = Annotated[
-    bool, typer.Option("--virtual", help="Compare with a guest's kernel, in virtual time.")
-]
-_Radio = Annotated[
-    bool, typer.Option("--radio", help="Compare wireless networks with theory and papers.")
-]
-_Reference = Annotated[
-    Path | None,
-    typer.Option("--reference", metavar="DIR", help="Compare with recorded traces in DIR."),
-]
+_Radio = Annotated[bool, Option("Compare wireless networks with theory and papers.")]
+_Reference = Annotated[Path | None, Option("Compare with recorded traces in DIR.", form="DIR")]
 _Random = Annotated[
     int | None,
-    typer.Option(
-        "--random",
-        min=1,
-        max=MOST_RANDOM,
-        metavar="N",
-        help="With --virtual: compare on N random paths with one flow each.",
-    ),
-]
-_Size = Annotated[
-    str | None,
-    typer.Option(
-        "--size", metavar="|".join(validation.SIZES), help="Number of cases and length of runs."
-    ),
-]
-_Repeat = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        help="Runs per case; in virtual time only of cases with randomness.",
-        show_default=str(validation.REPEAT),
-    ),
-]
-_Seed = Annotated[int | None, typer.Option(help="Random seed of the first run.", show_default="1")]
-_Seeds = Annotated[
-    int | None,
-    typer.Option(
-        min=2,
-        help="With --reference: seeds per case with randomness.",
-        show_default=str(validation.SEEDS),
+    Option(
+        "With {virtual}: compare on N random paths with one flow each.",
+        form="N",
+        least=1,
+        most=MOST_RANDOM,
     ),
 ]
 
 
+@table.taking(validation.comparison, validation.validate, Execution, without=["pcap", "dask"])
 def validate(
-    virtual: _Virtual = False,
-    kernel: plans.Kernel = None,
+    *,
+    kernel: options.Kernel = None,
     radio: _Radio = False,
     reference: _Reference = None,
-    # The former name of --reference, for one release.
-    truth: Annotated[Path | None, typer.Option("--truth", metavar="DIR", hidden=True)] = None,
     random: _Random = None,
-    case: Case = None,
-    size: _Size = None,
-    repeat: _Repeat = None,
-    seed: _Seed = None,
-    seeds: _Seeds = None,
-    jobs: plans.Jobs = None,
-    out: plans.Out = plans.OutDefault,
-    resume: plans.Resume = False,
-    dry_run: plans.DryRun = False,
-    no_report: plans.NoReport = False,
-    opened: plans.Open = False,
+    dry_run: options.DryRun = False,
+    no_report: options.NoReport = False,
+    opened: options.Open = False,
     json: options.Json = False,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
     """Runs the cases, prints the rows, draws the report."""
     report = plans.reporting(no_report=no_report, opened=opened)
-    plans.choose_kernel(kernel, virtual=virtual)
-    how = plans.how(out, jobs, resume=resume, quiet=quiet)
+    plans.choose_kernel(kernel, virtual=given["virtual"])
+    how = plans.execution(given, quiet=quiet)
     if reference is not None:
-        _refuse("with --reference", truth=truth)
-    reference = reference or truth
-    if reference is not None:
-        own: dict[str, object] = {"radio": radio or None, "virtual": virtual or None}
-        own |= {"random": random, "dry-run": dry_run or None}
-        _refuse("with --reference", size=size, repeat=repeat, seed=seed, **own)
-        seeds = seeds or validation.SEEDS
-        found = validation.validate(reference, cases=case or (), seeds=seeds, **how)
+        unused = ("virtual", "size", "repeat", "seed")
+        chosen_too = {"radio": radio, "random": random, "dry-run": dry_run}
+        _refuse("with --reference", **{name: given[name] for name in unused}, **chosen_too)
+        found = validation.validate(reference, **chosen(validation.validate, given), **how)
     else:
-        _refuse("without --reference", seeds=seeds)
-        compared: Comparison | RadioComparison
-        chosen: dict[str, Any] = {"cases": case or (), "seed": 1 if seed is None else seed}
-        if random is not None:
-            _refuse("with --random", size=size, radio=radio or None)
-            compared = _on_random_paths(random, virtual, repeat, chosen)
-        elif radio:
-            _refuse("with --radio", virtual=virtual or None)
-            compared = radio_comparison(size=size or validation.SMALL, repeat=repeat, **chosen)
-        else:
-            repeat = repeat or validation.REPEAT
-            compared = validation.comparison(
-                virtual=virtual, size=size or validation.SMALL, repeat=repeat, **chosen
-            )
+        _refuse("without --reference", seeds=given["seeds"])
+        compared = _compared(given, radio=radio, random=random)
         if dry_run:
             plans.list_plan("validate", compared.plan, as_json=json)
             return
@@ -185,23 +121,38 @@ def _print(found: Validation, *, radio: bool, random: bool, as_json: bool) -> No
         _show(grid, summary.UNITS, summary.findings(found.rows))
 
 
-def _on_random_paths(
-    count: int, virtual: bool, repeat: int | None, chosen: dict[str, Any]
-) -> Comparison:
-    if not virtual:
-        raise InputError(
-            f"--random {count}: it compares with a guest in virtual time; add --virtual"
-        )
-    if repeat is not None:
-        chosen["simulations"] = repeat
-    return validation.random_comparison(count, **chosen)
+def _compared(
+    given: dict[str, Any], *, radio: bool, random: int | None
+) -> Comparison | RadioComparison:
+    """Returns what is to run."""
+    common = {name: given[name] for name in ("cases", "seed")}
+    if random is not None:
+        _refuse("with --random", size=given["size"], radio=radio)
+        if not given["virtual"]:
+            raise InputError(
+                f"--random {random}: it compares with a guest in virtual time; add --virtual"
+            )
+        if given["repeat"] is not None:
+            common["simulations"] = given["repeat"]
+        return validation.random_comparison(random, **common)
+    if radio:
+        _refuse("with --radio", virtual=given["virtual"])
+        return radio_comparison(size=given["size"], repeat=given["repeat"], **common)
+    return validation.comparison(**chosen(validation.comparison, given))
 
 
 def _refuse(where: str, **given: object) -> None:
     """Refuses options that have no effect there."""
     for name, value in given.items():
-        if value is not None:
+        if value not in (None, False, _DEFAULTS.get(name)):
             raise InputError(f"--{name} has no effect {where}; leave it out")
+
+
+_DEFAULTS = {
+    one.name: one.default
+    for source in (validation.comparison, validation.validate)
+    for one in parameters(source)
+}
 
 
 def _show_spread(rows: Sequence[Row]) -> None:
@@ -209,8 +160,8 @@ def _show_spread(rows: Sequence[Row]) -> None:
     spreads = spread.by_controller(rows)
     failing = {row["case"] for row in rows if row["verdict"] in ("differs", "inconclusive")}
     if failing:
-        table = summary.table([row for row in rows if row["case"] in failing])
-        _show(Grid(summary.TITLE, *table, names=2), summary.UNITS, ())
+        cells = summary.table([row for row in rows if row["case"] in failing])
+        _show(Grid(summary.TITLE, *cells, names=2), summary.UNITS, ())
     grid = Grid(spread.TITLE, spread.HEADERS, spread.table(spreads), names=1, note=spread.NOTE)
     sentences = [*spread.sentences(spreads), *summary.findings(rows), *spread.by_chance(rows)]
     output.show(Group(grid.rich(), *output.points(sentences)))

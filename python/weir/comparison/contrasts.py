@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from weir._native import parse_quantity
 from weir.base.errors import InputError
+from weir.base.options import MEASUREMENT, Option
 from weir.results import metrics
 from weir.statistics.intervals import LEVEL, Difference, holm, paired_difference, pairs_needed
 
@@ -28,6 +29,16 @@ _ALSO_COMPARED = (
 
 RELEVANT = 0.01
 """Smallest relevant difference, as a share of the reference's mean."""
+RELEVANT_SHARE = f"{RELEVANT * 100:g}%"
+"""The same as text."""
+Relevant = Annotated[
+    str,
+    Option(
+        "Smallest relevant difference, as a share of the first stack's mean.",
+        MEASUREMENT,
+        form="SHARE",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from weir.conform import outcome
 from weir.conform.cases.plans import Planned, Request, planned
 from weir.results import manifest
 from weir.results.results import Results
-from weir.running.execution import RESULTS, run_plan
+from weir.running.execution import run_plan
+from weir.running.options import RESULTS
 from weir.scenario.arguments import suggesting
 from weir.scenario.source import SIM
 

@@ -9,9 +9,11 @@ import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Annotated
 
 from weir.base import cache
 from weir.base.errors import InputError, WeirError
+from weir.base.options import Option
 from weir.contenders.catalogue import bin_folder, find, names
 from weir.contenders.definition import Definition
 
@@ -32,7 +34,15 @@ def buildable() -> list[str]:
     return [name for name in names() if find(name).build is not None]
 
 
-def build(name: str, version: str | None, say: Say, *, force: bool = False) -> Path:
+def build(
+    name: str,
+    say: Say,
+    *,
+    version: Annotated[
+        str | None, Option("Version.", form="VERSION", otherwise="the newest")
+    ] = None,
+    force: Annotated[bool, Option("Build again, even if it exists.")] = False,
+) -> Path:
     """Builds the program of a contender unless it is there; returns its path.
 
     Raises:

@@ -15,9 +15,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
+from typing import Annotated
 
+from weir.base.options import MEASUREMENT, Option
 from weir.controllers.congestion import LoadError
 
+TrustControllers = Annotated[
+    bool,
+    Option(
+        "Run Python controllers that the scenario or the results contain or name. "
+        "They are programs and run with your permissions.",
+        MEASUREMENT,
+    ),
+]
 Decide = Callable[[str], bool]
 """Says whether a program may run, which the text names with its SHA-256."""
 

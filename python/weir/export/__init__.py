@@ -9,9 +9,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 from weir.base.errors import InputError, StoreError
+from weir.base.options import Option, documented
 from weir.controllers import trust
+from weir.controllers.trust import TrustControllers
 from weir.export import flent, iperf3, packets, qlog, spreadsheet
 from weir.export.runs import ExportedRun, chosen
 from weir.results.results import Results
@@ -29,20 +32,27 @@ FORMATS: Mapping[str, Writer] = {
 }
 
 
+@documented()
 def export(
     results: Results,
-    wanted: str,
-    out: str | Path | None = None,
+    wanted: Annotated[
+        str, Option("Format to write.", form="|".join(FORMATS), short="-f", flag="--format")
+    ],
+    out: Annotated[
+        str | Path | None,
+        Option("The new folder.", form="DIR", short="-o", otherwise="NAME-FORMAT"),
+    ] = None,
     *,
-    case: str | None = None,
-    repeat: int | None = None,
-    trust_controllers: bool = False,
+    case: Annotated[str | None, Option("This case only.", form="LABEL", otherwise="all")] = None,
+    repeat: Annotated[int | None, Option("This repeat only.", otherwise="all", least=0)] = None,
+    trust_controllers: TrustControllers = False,
 ) -> list[Path]:
-    """Writes `results` in one of `FORMATS` into the new folder `out`, and returns its files.
+    """Writes `results` in one of `FORMATS` into a new folder, and returns its files.
 
-    `out` is `NAME-FORMAT` if left out, after the results' name. `case` and `repeat` leave out all
-    other runs; runs that failed have nothing to export. Runs that are simulated once more for their
-    packets may execute controllers in Python of the results only with `trust_controllers`.
+    Runs that failed have nothing to export. Some formats simulate a run once more for its packets.
+
+    Args:
+        results: The results.
 
     >>> from weir import compare
     >>> files = export(compare("reno", duration="5s", repeat=1), "iperf3", "iperf3")

@@ -19,9 +19,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Annotated
 
 from weir.base.disk import sha256
 from weir.base.errors import InputError
+from weir.base.options import Option
 from weir.kernel import cache, recipe
 from weir.kernel.cache import Kernel
 from weir.kernel.recipe import KernelError
@@ -168,11 +170,23 @@ class Build:
 
 def build(
     *,
-    source: Path | None = None,
-    jobs: int,
+    source: Annotated[
+        Path | None,
+        Option(
+            f"Kernel source, as {recipe.PACKAGED[0]}.tar.xz.",
+            form="FILE",
+            otherwise=f"{recipe.PACKAGED[0]}.tar.xz in {recipe.SOURCES}, or the newest there",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        Option("Files compiled in parallel.", otherwise="one per core", short="-j", least=1),
+    ] = None,
     report: Report,
-    force: bool = False,
-    virtual_tsc: bool = False,
+    force: Annotated[bool, Option("Build again, even if it exists.")] = False,
+    virtual_tsc: Annotated[
+        bool, Option("Build the kernel that `weir link --virtual-tsc` needs, next to it.")
+    ] = False,
 ) -> tuple[Kernel, bool]:
     """Returns the guest kernel, and whether it had to be built.
 
@@ -192,6 +206,7 @@ def build(
     lacking = missing(source)
     if lacking:
         raise KernelError(f"a build needs more packages: apt-get install {' '.join(lacking)}")
+    jobs = jobs or len(os.sched_getaffinity(0))
     return Build(source or recipe.default_source(), jobs, report, virtual_tsc).run(), True
 
 

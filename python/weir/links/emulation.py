@@ -63,11 +63,6 @@ class PathReport(TypedDict):
     """Where the path was not as configured; empty if it was."""
 
 
-def given(**options: str | None) -> list[tuple[str, str]]:
-    """Returns the options given, in the form of the native module."""
-    return [(key, value) for key, value in options.items() if value is not None]
-
-
 def seconds(name: str, text: str) -> float:
     """Returns the value of an argument in seconds.
 

@@ -24,10 +24,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from weir import _native
 from weir.base.errors import InputError, WeirError
+from weir.base.options import Option, documented
 from weir.links.emulation import PathReport, native_errors
 from weir.links.ends import HOST6, HOST6_VARIABLE, HOST_VARIABLE, INSIDE6, numbered6, with_addresses
 from weir.links.options import LinkOptions
@@ -39,107 +40,45 @@ _NETWORKS = 256
 """Networks 100.64.N.0/30 (RFC 6598) for the two ends of a link."""
 
 
-class Link:
+@documented()
+@dataclass(kw_only=True, eq=False)
+class Link(LinkOptions):
     """A link with a new network namespace behind it. Linux, requires root.
 
     It is a context manager: its start creates both, its end removes them. The options are those of
     `weir link`: quantities are text with a unit, and `up` (from the commands) and `down` override
     them for one direction, as in `"loss=10%,jitter=5ms"`.
+
+    Raises:
+        InputError: two options exclude each other, or `tc` cannot be read.
     """
 
-    host: str
+    pcap: Annotated[
+        str | Path | None,
+        Option(
+            "File for the packets at both ends; it is complete when the link has ended.",
+            python_only=True,
+        ),
+    ] = None
+    apart: Annotated[
+        bool,
+        Option(
+            "Whether the far end is a namespace of its own, for commands started there.",
+            python_only=True,
+        ),
+    ] = False
+    host: str = field(init=False, repr=False)
     """The address of the caller's namespace, as commands see it."""
-    host6: str | None
+    host6: str | None = field(init=False, repr=False)
     """Its IPv6 address, if the kernel has IPv6."""
-    inside: str
+    inside: str = field(init=False, repr=False)
     """The address of the commands."""
-    confined: str | None
+    confined: str | None = field(init=False, repr=False)
     """Why only the host can be reached from behind the link, if so."""
 
-    def __init__(
-        self,
-        *,
-        rate: str | None = None,
-        rtt: str | None = None,
-        delay: str | None = None,
-        queue: str | None = None,
-        loss: str | None = None,
-        jitter: str | None = None,
-        corrupt: str | None = None,
-        duplicate: str | None = None,
-        reorder: str | None = None,
-        trace: str | Path | None = None,
-        tc: str | None = None,
-        up: str = "",
-        down: str = "",
-        seed: int = 1,
-        pcap: str | Path | None = None,
-        apart: bool = False,
-    ) -> None:
-        """Describes the link.
-
-        Args:
-            rate: Rate of IP packets, as in `10mbit`.
-            rtt: Sum of the delays of both directions, as in `40ms`.
-            delay: One-way delay, in place of `rtt`.
-            queue: Queue capacity, with `rate`: `64p`, `1bdp`, `100ms`, `64kb`.
-            loss: Share of packets lost, as in `1%`.
-            jitter: Largest random variation of the delay.
-            corrupt: Share of packets with a flipped bit.
-            duplicate: Share of packets duplicated.
-            reorder: Share of packets delayed by a further 10 ms.
-            trace: Delivery opportunities in place of `rate`: a file in mahimahi's format.
-            tc: The link in the syntax of `tc`, as in `netem delay 20ms loss 1%`.
-            up: Options of the direction from the commands.
-            down: Options of the direction to the commands.
-            seed: Random seed.
-            pcap: File for the packets at both ends; it is complete when the link has ended.
-            apart: Whether the far end is a namespace of its own, for commands started there.
-
-        Raises:
-            InputError: two options exclude each other, or `tc` cannot be read.
-        """
-        described = LinkOptions(
-            rate=rate,
-            rtt=rtt,
-            delay=delay,
-            queue=queue,
-            loss=loss,
-            jitter=jitter,
-            corrupt=corrupt,
-            duplicate=duplicate,
-            reorder=reorder,
-            trace=trace,
-            tc=tc,
-            up=up,
-            down=down,
-        )
-        self._describe(described, seed, pcap, apart=apart)
-
-    @classmethod
-    def described(
-        cls,
-        options: LinkOptions,
-        *,
-        seed: int = 1,
-        pcap: str | Path | None = None,
-        apart: bool = False,
-    ) -> Self:
-        """The same, from options that were collected before.
-
-        Raises:
-            InputError: two options exclude each other, or `tc` cannot be read.
-        """
-        made = cls.__new__(cls)
-        made._describe(options, seed, pcap, apart=apart)
-        return made
-
-    def _describe(
-        self, options: LinkOptions, seed: int, pcap: str | Path | None, *, apart: bool
-    ) -> None:
-        self._apart = apart
-        (self._options, self._directions), self._seed = options.lowered(), seed
-        self._pcap = None if pcap is None else Path(pcap)
+    def __post_init__(self) -> None:
+        """Checks the options."""
+        self._pairs, self._directions = self.lowered()
         self._native: _native.HostLink | None = None
 
     def __enter__(self) -> Self:
@@ -171,24 +110,24 @@ class Link:
             network = f"100.64.{number}.0/30"
             self.host, self.inside = f"100.64.{number}.1", f"100.64.{number}.2"
             ends = (self.inside, self.host)
-            ends6 = (INSIDE6, HOST6) if self._apart else numbered6(number)
+            ends6 = (INSIDE6, HOST6) if self.apart else numbered6(number)
             self.host6 = ends6[1] if _IPV6.is_dir() else None
             try:
                 self._native = _native.HostLink(
                     device,
                     ends,
                     _MTU,
-                    self._options,
+                    self._pairs,
                     self._directions,
-                    self._seed,
-                    self._pcap,
-                    self._apart,
+                    self.seed,
+                    None if self.pcap is None else Path(self.pcap),
+                    self.apart,
                     None if self.host6 is None else ends6,
                 )
             except OSError as error:
                 raise netns.NamespaceError(str(error)) from None
             stack.callback(self._native.close)
-        if self._apart:
+        if self.apart:
             self.confined = "it is a namespace of its own"
             return
         self.confined = None
@@ -212,7 +151,7 @@ class Link:
         variables = how.pop("env", None) or os.environ
         environment = {HOST_VARIABLE: self.host, **variables, **user.environment}
         # Only IPv4 goes on to the host of an outer link, and none of it if this one is apart.
-        if self._apart:
+        if self.apart:
             environment[HOST_VARIABLE] = self.host
         environment.pop(HOST6_VARIABLE, None)
         if self.host6 is not None:

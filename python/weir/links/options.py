@@ -1,77 +1,129 @@
-"""Options of an emulated link, for the commands behind it: of `weir link`, live and virtual."""
+"""Options of an emulated path: of relays, and of links live and virtual."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 from weir.base.errors import InputError
-from weir.links.emulation import given, seconds
+from weir.base.options import NETWORK, Option
+from weir.links.emulation import seconds
 from weir.scenario.tc import options as tc_options
 
+Pairs = list[tuple[str, str]]
+"""Options with their values, as the native module has them."""
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinkOptions:
-    """A link as it is to be. Quantities are text with a unit."""
 
-    rate: str | None = None
-    """Rate of IP packets, as in `10mbit`."""
-    rtt: str | None = None
-    """Sum of the delays of both directions, as in `40ms`."""
-    delay: str | None = None
-    """One-way delay, in place of `rtt`."""
-    queue: str | None = None
-    """Queue capacity, with `rate`: `64p`, `1bdp`, `100ms`, `64kb`."""
-    loss: str | None = None
-    """Share of packets lost, as in `1%`."""
-    jitter: str | None = None
-    """Largest random variation of the delay."""
-    corrupt: str | None = None
-    """Share of packets with a flipped bit."""
-    duplicate: str | None = None
-    """Share of packets duplicated."""
-    reorder: str | None = None
-    """Share of packets delayed by a further 10 ms."""
-    trace: str | Path | None = None
-    """Delivery opportunities in place of `rate`: a file in mahimahi's format."""
-    tc: str | None = None
-    """The link in the syntax of `tc`, as in `netem delay 20ms loss 1%`."""
-    up: str = ""
-    """Options of the direction from the commands, as in `loss=10%,jitter=5ms`."""
-    down: str = ""
-    """Options of the direction to the commands."""
+@dataclass(kw_only=True, eq=False)
+class PathOptions:
+    """A path between two ends. Quantities are text with a unit."""
 
-    def lowered(self) -> tuple[list[tuple[str, str]], tuple[str, str]]:
+    rate: Annotated[
+        str | None, Option("Rate of IP packets, as in `10mbit`.", NETWORK, form="RATE")
+    ] = None
+    delay: Annotated[str | None, Option("One-way delay, as in `20ms`.", NETWORK, form="TIME")] = (
+        None
+    )
+    queue: Annotated[
+        str | None,
+        Option(
+            "Queue capacity, with {rate}: `64p` (default), `1bdp`, `100ms`, `64kb`.",
+            NETWORK,
+            form="SIZE",
+        ),
+    ] = None
+    loss: Annotated[
+        str | None, Option("Share of packets lost, as in `5%`.", NETWORK, form="SHARE")
+    ] = None
+    jitter: Annotated[
+        str | None, Option("Largest random variation of the delay.", NETWORK, form="TIME")
+    ] = None
+    corrupt: Annotated[
+        str | None, Option("Share of packets with a flipped bit.", NETWORK, form="SHARE")
+    ] = None
+    duplicate: Annotated[
+        str | None, Option("Share of packets duplicated.", NETWORK, form="SHARE")
+    ] = None
+    reorder: Annotated[
+        str | None,
+        Option("Share of packets delayed by reorder_delay (10ms).", NETWORK, form="SHARE"),
+    ] = None
+    up: Annotated[
+        str, Option("Options of the direction up: `key=value,...`", NETWORK, form="OPTIONS")
+    ] = ""
+    down: Annotated[
+        str, Option("Options of the direction down: `key=value,...`", NETWORK, form="OPTIONS")
+    ] = ""
+    seed: Annotated[int, Option("Random seed.", NETWORK, least=0)] = 1
+
+    def pairs(self) -> Pairs:
+        """Returns the options of both directions that were given."""
+        values = {
+            "rate": self.rate,
+            "delay": self.one_way_delay(),
+            "queue": self.queue,
+            "loss": self.loss,
+            "jitter": self.jitter,
+            "corrupt": self.corrupt,
+            "duplicate": self.duplicate,
+            "reorder": self.reorder,
+        }
+        return [(key, value) for key, value in values.items() if value is not None]
+
+    def one_way_delay(self) -> str | None:
+        """Returns the delay of each direction, if it was given."""
+        return self.delay
+
+
+@dataclass(kw_only=True, eq=False)
+class LinkOptions(PathOptions):
+    """A link, for the commands behind it. Quantities are text with a unit."""
+
+    rtt: Annotated[
+        str | None,
+        Option("Sum of the delays of both directions, as in `40ms`.", NETWORK, form="TIME"),
+    ] = None
+    trace: Annotated[
+        str | Path | None,
+        Option(
+            "Delivery opportunities in place of {rate}: a trace in mahimahi's format.",
+            NETWORK,
+            form="FILE",
+        ),
+    ] = None
+    tc: Annotated[
+        str | None,
+        Option("Link in tc syntax, as in `netem delay 20ms loss 1%`.", NETWORK, form="TEXT"),
+    ] = None
+
+    def lowered(self) -> tuple[Pairs, tuple[str, str]]:
         """Returns the options of both directions, and those of each, as the native module has them.
 
         Raises:
             InputError: two options exclude each other, or `tc` cannot be read.
         """
-        options = given(
-            rate=self.rate,
-            delay=_one_way(self.rtt, self.delay),
-            queue=self.queue,
-            loss=self.loss,
-            jitter=self.jitter,
-            corrupt=self.corrupt,
-            duplicate=self.duplicate,
-            reorder=self.reorder,
-            rate_trace=None if self.trace is None else str(self.trace),
-        )
-        return _merged(tc_options(self.tc), options), (self.up, self.down)
+        pairs = self.pairs()
+        if self.trace is not None:
+            pairs.append(("rate_trace", str(self.trace)))
+        return _merged(tc_options(self.tc), pairs), (self.up, self.down)
+
+    def one_way_delay(self) -> str | None:
+        """Returns the delay of each direction, if it or the RTT was given.
+
+        Raises:
+            InputError: both were.
+        """
+        if self.rtt is None:
+            return self.delay
+        if self.delay is not None:
+            raise InputError(f"rtt='{self.rtt}', delay='{self.delay}': give only one of them")
+        return f"{round(seconds('rtt', self.rtt) * 1e9 / 2)}ns"
 
 
-def _merged(of_tc: list[tuple[str, str]], options: list[tuple[str, str]]) -> list[tuple[str, str]]:
+def _merged(of_tc: Pairs, pairs: Pairs) -> Pairs:
     """Returns the options and those of `tc`, which must not overlap."""
-    both = {key for key, _ in options} & {key for key, _ in of_tc}
+    both = {key for key, _ in pairs} & {key for key, _ in of_tc}
     if both:
         raise InputError(f"tc: it sets '{min(both)}' too; give it only once")
-    return [*of_tc, *options]
-
-
-def _one_way(rtt: str | None, delay: str | None) -> str | None:
-    if rtt is None:
-        return delay
-    if delay is not None:
-        raise InputError(f"rtt='{rtt}', delay='{delay}': give only one of them")
-    return f"{round(seconds('rtt', rtt) * 1e9 / 2)}ns"
+    return [*of_tc, *pairs]

@@ -9,83 +9,72 @@
 
 from __future__ import annotations
 
-from typing import Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Self
 
 from weir import _native
-from weir.links.emulation import PathReport, given, native_errors
+from weir.base.options import NETWORK, Option, documented
+from weir.links.emulation import PathReport, native_errors
+from weir.links.options import PathOptions
 
 
-class Relay:
+@documented()
+@dataclass(eq=False)
+class Relay(PathOptions):
     """A relay of UDP datagrams between clients and a server. It runs until it is stopped.
 
     It is a context manager, whose end stops it. The options are those of `weir relay`: quantities
     are text with a unit, and `up` (to the server) and `down` override them for one direction, as in
     `"loss=10%,jitter=5ms"`.
+
+    Args:
+        listen: Address for clients, `HOST:PORT`; port 0 lets the system choose.
+        to: Address of the server, `HOST:PORT`.
+
+    Raises:
+        ScenarioError: an option is not allowed; the message names it.
+        InputError: an address is not valid.
+        RunError: the system does not let it listen there.
     """
 
-    def __init__(
-        self,
-        listen: str,
-        to: str,
-        *,
-        loss: str | None = None,
-        delay: str | None = None,
-        rate: str | None = None,
-        queue: str | None = None,
-        jitter: str | None = None,
-        corrupt: str | None = None,
-        corrupt_bits: int = 1,
-        duplicate: str | None = None,
-        reorder: str | None = None,
-        feedback: str | None = None,
-        up: str = "",
-        down: str = "",
-        serial: bool = False,
-        seed: int = 1,
-        clients: int = 100,
-        idle: str = "60s",
-    ) -> None:
-        """Starts it.
+    listen: str
+    to: str
+    _: KW_ONLY
+    corrupt_bits: Annotated[
+        int,
+        Option("Most bits flipped in a datagram that {corrupt} damages.", least=1, most=64),
+    ] = 1
+    feedback: Annotated[
+        str | None,
+        Option(
+            "Feedback of a link with a {rate}: `drai`, `anti-ecn`, `xcp`, `rcp`, or a table.",
+            NETWORK,
+            form="KIND",
+        ),
+    ] = None
+    serial: Annotated[
+        bool, Option("One thread for both directions that sleeps {delay} for every datagram.")
+    ] = False
+    clients: Annotated[int, Option("Most clients at the same time.", least=1, most=500)] = 100
+    idle: Annotated[
+        str, Option("Remove a client that sends nothing for this long.", form="TIME")
+    ] = "60s"
 
-        Args:
-            listen: Address for clients, `HOST:PORT`; port 0 lets the system choose.
-            to: Address of the server, `HOST:PORT`.
-            loss: Share of datagrams lost, as in `5%`.
-            delay: One-way delay, as in `20ms`.
-            rate: Rate of IP packets, as in `10mbit`.
-            queue: Queue capacity, with `rate`: `64p`, `1bdp`, `100ms`, `64kb`.
-            jitter: Largest random variation of the delay.
-            corrupt: Share of datagrams with flipped bits.
-            corrupt_bits: Most bits flipped in one of these.
-            duplicate: Share of datagrams duplicated.
-            reorder: Share of datagrams delayed by a further 10 ms.
-            feedback: Feedback of a link with a `rate`: `drai`, `anti-ecn`, `xcp`, `rcp`, a table.
-            up: Options of the direction to the server.
-            down: Options of the direction to the client.
-            serial: Use one thread for both directions that sleeps `delay` for every datagram.
-            seed: Random seed.
-            clients: Most clients at the same time.
-            idle: Remove a client that sends nothing for this long.
-
-        Raises:
-            ScenarioError: an option is not allowed; the message names it.
-            InputError: an address is not valid.
-            RunError: the system does not let it listen there.
-        """
-        options = given(
-            loss=loss,
-            delay=delay,
-            rate=rate,
-            queue=queue,
-            jitter=jitter,
-            corrupt=corrupt,
-            duplicate=duplicate,
-            reorder=reorder,
-            feedback=feedback,
-        )
+    def __post_init__(self) -> None:
+        """Starts it."""
+        pairs = self.pairs()
+        if self.feedback is not None:
+            pairs.append(("feedback", self.feedback))
         with native_errors():
             self._native = _native.UdpRelay(
-                [listen, to], options, [up, down], serial, seed, clients, idle, corrupt_bits
+                [self.listen, self.to],
+                pairs,
+                [self.up, self.down],
+                self.serial,
+                self.seed,
+                self.clients,
+                self.idle,
+                self.corrupt_bits,
             )
         self._last: PathReport | None = None
 

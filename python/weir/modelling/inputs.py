@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import tempfile
 from pathlib import Path as File
+from typing import Annotated
 
 import polars as pl
 
 from weir import reading
 from weir.base.errors import InputError
+from weir.base.options import MEASUREMENT, Option, documented
 from weir.estimates.fit import fit
 from weir.estimates.packets import Packets
 from weir.modelling import profiles
@@ -23,8 +25,32 @@ from weir.scenario.source import REAL_PATH, SIM, VIRTUAL, Effective
 _MOST_SPURIOUS = 3
 
 
-def measure(source: File, connection: int | None = None, stack: str | None = None) -> Measurement:
-    """Measures the path behind `source`; `stack` is the controller of the flow, if it is known.
+@documented()
+def measure(
+    source: File,
+    connection: Annotated[
+        int | None,
+        Option(
+            "Connection to model, counted from 1 in the order of `weir read`.",
+            MEASUREMENT,
+            otherwise="the largest",
+            least=1,
+        ),
+    ] = None,
+    stack: Annotated[
+        str | None,
+        Option(
+            "Congestion control of the measured flow.",
+            MEASUREMENT,
+            form="STACK",
+            otherwise="that of the results or the capture, else cubic",
+        ),
+    ] = None,
+) -> Measurement:
+    """Measures the path behind `source`.
+
+    Args:
+        source: A capture, a result directory, a trace of mahimahi, or a profile of iBox.
 
     Raises:
         InputError: it is none of the inputs, or has too little of a flow.

@@ -7,6 +7,7 @@ from typing import Any
 
 from weir.base.errors import InputError, unknown
 from weir.pathtest.client import Client
+from weir.pathtest.options import PathTest
 from weir.probes.own import MOST_MSS, OwnSpec
 from weir.probes.record import DIRECTIONS, Direction, Order
 from weir.scenario.source import REAL_PATH, Effective
@@ -74,6 +75,36 @@ def chosen_directions(text: str) -> list[Direction]:
     return found
 
 
+def orders(wanted: PathTest, client: Client) -> list[Order]:
+    """The runs of a test: each load in each direction.
+
+    Raises:
+        InputError: the server does not allow a load, or an end does not have it.
+    """
+    duration_s, warmup_s = wanted.times_s()
+    directions = chosen_directions(wanted.direction)
+    longest, fastest = client.limits["time_s"], client.limits["rate_bps"]
+    if duration_s > longest:
+        raise InputError(f"--duration: the server allows at most {longest:g} s (--max-time)")
+    udp_bps, streams = wanted.udp_bps(), wanted.streams
+    if udp_bps is not None and fastest is not None and udp_bps > fastest:
+        raise InputError(f"--udp: the server allows at most {fastest / 1e6:g} Mbit/s (--max-rate)")
+    if udp_bps is not None:
+        return [Order("", one, 1, duration_s, warmup_s, udp_bps) for one in directions]
+    stacks = chosen_stacks(wanted.stack)
+    names = []
+    if not stacks or wanted.cc is not None:
+        names = chosen_controls(wanted.cc, client, directions)
+    return [
+        order
+        for direction in directions
+        for order in (
+            *(Order(name, direction, streams, duration_s, warmup_s) for name in names),
+            *(Order("", direction, streams, duration_s, warmup_s, stack=name) for name in stacks),
+        )
+    ]
+
+
 def test_plan(command: str, host: str, orders: Sequence[Order], repeat: int) -> Plan:
     """The plan of a test; its seeds only number the repeats, for time and path are real."""
     cases = tuple(_case(host, order, repeat) for order in orders)
@@ -100,8 +131,8 @@ def _case(host: str, order: Order, repeat: int) -> Case:
         "description": f"A test of the path to {host}",
         "test": {"host": host, "order": _as_fields(order)},
         "flow": [
-            {"name": f"{way}{number}", "stack": stack, "workload": {"kind": "bulk"}}
-            for way, count in zip(("up", "down"), order.flows, strict=True)
+            {"name": f"{direction}{number}", "stack": stack, "workload": {"kind": "bulk"}}
+            for direction, count in zip(("up", "down"), order.flows, strict=True)
             for number in range(count)
         ],
         "measure": {

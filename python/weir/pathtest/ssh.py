@@ -15,10 +15,11 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, cast
+from typing import IO, Annotated, cast
 from urllib.parse import SplitResult, urlsplit
 
 from weir.base.errors import InputError, WeirError
+from weir.base.options import Option
 from weir.base.plain import plain
 from weir.probes.channel import KEY_BYTES
 
@@ -26,6 +27,7 @@ SCHEME = "ssh://"
 SERVE = ("serve", "--key-file", "-", "--listen", ":0")
 """What is started there, after the program's name."""
 
+_GROUP = "Over ssh"
 _LISTENING = re.compile(r"listening on \S*:(?P<port>\d+), TCP and UDP")
 _OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10")
 NOT_FOUND = 127
@@ -42,21 +44,25 @@ class Remote:
 
 
 @contextmanager
-def remote(url: str, command: str, program: str) -> Iterator[Remote]:
+def started(
+    url: str,
+    *,
+    ssh: Annotated[
+        str, Option("With `ssh://`: OpenSSH's client and its options.", _GROUP, form="COMMAND")
+    ] = "ssh",
+    remote: Annotated[
+        str, Option("With `ssh://`: Weir on that host.", _GROUP, form="PROGRAM")
+    ] = "weir",
+) -> Iterator[Remote]:
     """Starts a server on the host of `ssh://[USER@]HOST[:PORT]`, and ends it.
-
-    Args:
-        url: The host.
-        command: OpenSSH's client with its options, as in `ssh -i key`.
-        program: Weir on that host, as in `weir` or `/opt/weir/bin/weir`.
 
     Raises:
         InputError: the URL is none, or there is no such client.
         WeirError: no server started there; the reason is ssh's, or the server's.
     """
-    client, options = shlex.split(command), _target(split(url))
+    client, options = shlex.split(ssh), _target(split(url))
     name = _name([*client, "-G", *options])
-    there = shlex.join([*shlex.split(program), *SERVE])
+    there = shlex.join([*shlex.split(remote), *SERVE])
     key = secrets.token_bytes(KEY_BYTES)
     pipe = subprocess.PIPE
     process = subprocess.Popen(
@@ -67,7 +73,7 @@ def remote(url: str, command: str, program: str) -> Iterator[Remote]:
         with suppress(BrokenPipeError):  # its reason is on stderr
             stdin.write(key.hex().encode() + b"\n")
             stdin.flush()
-        port = _port(process, stderr, url, program)
+        port = _port(process, stderr, url, remote)
         yield Remote(f"[{name}]:{port}" if ":" in name else f"{name}:{port}", key)
     finally:
         with suppress(OSError):

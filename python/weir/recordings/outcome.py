@@ -6,12 +6,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 
 from weir.base.disk import write_text
 from weir.base.errors import InputError
+from weir.base.options import Option
 from weir.recordings import judge
 from weir.recordings.judge import Row
 from weir.recordings.reduce import reduce
@@ -22,6 +23,17 @@ from weir.results.results import Results
 FILE = manifest.VALIDATION
 SERIES = "reference.parquet"
 """Next to the results: the rows, and the kernel's series, so that a report can be drawn again."""
+
+
+Cases = Annotated[
+    Sequence[str],
+    Option(
+        "Only cases with matching names; may be repeated.",
+        form="GLOB",
+        otherwise="all",
+        flag="--case",
+    ),
+]
 
 
 @dataclass(frozen=True)

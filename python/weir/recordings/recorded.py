@@ -6,15 +6,16 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Unpack
+from typing import Annotated, Unpack
 
 import polars as pl
 
 from weir.base.errors import InputError
+from weir.base.options import Option
 from weir.recordings import judge, truth
 from weir.recordings.guest import Hosted, host
 from weir.recordings.judge import Kind, Row
-from weir.recordings.outcome import Validation, keep, values, wanted
+from weir.recordings.outcome import Cases, Validation, keep, values, wanted
 from weir.recordings.tc import UnhostedError
 from weir.recordings.truth import Reference
 from weir.results.results import Results
@@ -38,8 +39,10 @@ class _Compared:
 def validate(
     directory: str | Path,
     *,
-    cases: Sequence[str] = (),
-    seeds: int = SEEDS,
+    cases: Cases = (),
+    seeds: Annotated[
+        int, Option("With {reference}: seeds per case with randomness.", least=2)
+    ] = SEEDS,
     **how: Unpack[RunOptions],
 ) -> Validation:
     """Repeats recorded cases in the simulator and compares.

@@ -9,12 +9,13 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 
 from weir import _native
 from weir.base.errors import InputError
+from weir.base.options import Option
 from weir.running import runner
 from weir.scenario.source import Effective, Source
 
@@ -42,9 +43,12 @@ class Excerpt:
     """Which run of a scenario, and which part of it."""
 
     source: Source
-    seed: int | None = None
-    start: str = FROM
-    span: str = SPAN
+    seed: Annotated[
+        int | None,
+        Option("Random seed of the run.", otherwise="the scenario's own", least=0),
+    ] = None
+    start: Annotated[str, Option("Start time within the run.", form="TIME", flag="--from")] = FROM
+    span: Annotated[str, Option("Duration to show.", form="TIME", flag="--for")] = SPAN
 
     @property
     def command(self) -> str:

@@ -10,54 +10,25 @@ from typing import TypedDict, Unpack
 
 from weir import _native
 from weir.base.errors import InputError
-from weir.base.options import MEASUREMENT, OUTPUT, option
 from weir.results.results import Results, load
 from weir.running import runner
+from weir.running.options import RESULTS, Dask, Jobs, Out, Pcap, Resume, RunsOn, ShowProgress
 from weir.running.progress import bar
 from weir.scenario.source import SIM
 from weir.scenario.sweep import Plan
-
-RESULTS = "results"
-"""Default results folder, relative to the working directory."""
 
 
 @dataclass(frozen=True)
 class Execution:
     """How a plan is executed: no effect on results."""
 
-    out: str | Path = option(
-        RESULTS, "Parent of the new result directory.", group=OUTPUT, form="DIR", short="-o"
-    )
-    jobs: int | None = option(
-        None,
-        "Number of runs in parallel.",
-        group=MEASUREMENT,
-        otherwise="one per core; 1 in real time",
-        short="-j",
-        least=1,
-    )
-    resume: bool = option(
-        False, "Continue an interrupted call with the same arguments.", group=MEASUREMENT
-    )
-    executor: Executor | None = option(
-        None, "What runs the simulations, in place of threads of this process.", python_only=True
-    )
-    dask: str | None = option(
-        None,
-        "Send the runs to a Dask cluster: its scheduler's address, or its scheduler file.",
-        group=MEASUREMENT,
-        form="ADDRESS|FILE",
-    )
-    show_progress: bool = option(
-        True, "Whether to show a bar on a terminal or in a notebook.", python_only=True
-    )
-    pcap: str | Path | None = option(
-        None,
-        "Record the packets at both ends of the bottleneck, one pcapng file per run, in the "
-        "worlds `sim` and `kernel`.",
-        group=OUTPUT,
-        form="DIR",
-    )
+    out: Out = RESULTS
+    jobs: Jobs = None
+    resume: Resume = False
+    executor: RunsOn = None
+    dask: Dask = None
+    show_progress: ShowProgress = True
+    pcap: Pcap = None
 
 
 class RunOptions(TypedDict, total=False):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated
 
 from weir import _native
 from weir.base import options
 from weir.base.errors import InputError
-from weir.base.options import MEASUREMENT, NETWORK, TRAFFIC, collection, option
+from weir.base.options import MEASUREMENT, NETWORK, TRAFFIC, Option
 from weir.scenario.arguments import spelled
-from weir.scenario.source import GUESTS, HOSTS, KERNEL, NETEM, SIM, Overrides, Source, Sweep
+from weir.scenario.source import GUESTS, HOSTS, KERNEL, NETEM, SIM, Overrides, Source, Sweep, worlds
 from weir.scenario.sweep import Plan, plan
 from weir.scenario.tc import keys as tc_keys
 
@@ -26,127 +27,174 @@ stack = "reno"
 """
 
 
+Tc = Annotated[
+    str | None,
+    Option(
+        "Bottleneck in tc syntax: 'netem delay 20ms loss 1%', 'tbf rate 10mbit burst 32kbit "
+        "latency 50ms'.",
+        NETWORK,
+        form="TEXT",
+    ),
+]
+ReverseTc = Annotated[
+    str | None,
+    Option(
+        "The same for the reverse direction; the RTT is the sum of both delays.",
+        NETWORK,
+        form="TEXT",
+    ),
+]
+WORLD = Option(
+    "Simulator (`sim`), real UDP over loopback (`udp`), or the Linux kernel's TCP over "
+    "emulated links (`kernel`).",
+    MEASUREMENT,
+    form="|".join(worlds()),
+)
+World = Annotated[str, WORLD]
+Seed = Annotated[
+    int | None,
+    Option(
+        "Random seed of the first repeat.",
+        MEASUREMENT,
+        otherwise="the scenario's own",
+        least=0,
+    ),
+]
+
+
+def runs_per_case(otherwise: str) -> Option:
+    """Returns the option `repeat` with this default."""
+    return Option("Runs per case.", MEASUREMENT, otherwise=otherwise, short="-n", least=1)
+
+
+Repeat = Annotated[int | None, runs_per_case("the scenario's own")]
+
+
 @dataclass(frozen=True)
 class Comparison:
     """Stacks that are to run, one after the other, on the same dumbbell with the same seeds."""
 
     stacks: Sequence[str]
-    rate: str = option(
-        "10mbit",
-        "Rate of the bottleneck, as in `10mbit`.",
-        group=NETWORK,
-        form="RATE",
-        key="topology.rate",
-        example="10mbit",
-    )
-    rtt: str = option(
-        "40ms",
-        "Round-trip time without queueing, as in `40ms`.",
-        group=NETWORK,
-        form="TIME",
-        key="topology.rtt",
-        example="40ms",
-    )
-    queue: str = option(
-        "1bdp",
-        "Queue capacity: `1bdp`, `64p`, `100ms`, `64kb`.",
-        group=NETWORK,
-        form="SIZE",
-        key="topology.queue",
-        example="1bdp",
-    )
-    loss: str = option(
-        "0%",
-        "Share of data packets lost at random, as in `1%`.",
-        group=NETWORK,
-        form="SHARE",
-        key="topology.forward.loss",
-        example="1%",
-    )
-    duration: str = option(
-        "60s",
-        "Duration of a run, as in `60s`; with {size}, its limit.",
-        group=MEASUREMENT,
-        form="TIME",
-        key="measure.duration",
-        example="60s",
-    )
-    warmup: str | None = option(
-        None,
-        "Time at the start that is not measured.",
-        group=MEASUREMENT,
-        form="TIME",
-        key="measure.warmup",
-        example="5s",
-        otherwise="a tenth of {duration}; 0 with {size}",
-    )
-    start_jitter: str = option(
-        "100ms",
-        "Each flow starts at a random time up to this.",
-        group=TRAFFIC,
-        form="TIME",
-        key="flow.0.start_jitter",
-        example="100ms",
-    )
-    flows: int = option(
-        1,
-        "Number of flows, all of the same stack.",
-        group=TRAFFIC,
-        key="flow.0.count",
-        least=1,
-    )
-    size: str | None = option(
-        None,
-        "Send a file of this size instead of sending continuously.",
-        group=TRAFFIC,
-        form="SIZE",
-        key="flow.0.workload.size",
-        example="10mb",
-    )
-    repeat: int = option(
-        10,
-        "Runs per stack, each with its own seed.",
-        group=MEASUREMENT,
-        key="measure.repeat",
-        short="-n",
-        least=1,
-    )
-    seed: int = option(
-        1,
-        "Random seed of the first repeat; each next repeat adds 1.",
-        group=MEASUREMENT,
-        key="measure.seed",
-        least=0,
-    )
-    tc: str | None = option(
-        None,
-        "Bottleneck in tc syntax: 'netem delay 20ms loss 1%', 'tbf rate 10mbit burst 32kbit "
-        "latency 50ms'.",
-        group=NETWORK,
-        form="TEXT",
-    )
-    reverse_tc: str | None = option(
-        None,
-        "The same for the reverse direction; the RTT is the sum of both delays.",
-        group=NETWORK,
-        form="TEXT",
-    )
-    sets: Overrides = option(
-        (),
-        'Further keys of the scenario, as in `{"flow.0.mss": "1000"}`.',
-        python_only=True,
-    )
-    sweep: Sweep = collection(
-        dict,
-        'Keys with the values to run, as in `{"topology.queue": ["1bdp", "4bdp"]}`.',
-        python_only=True,
-    )
-    world: str = option(
-        SIM,
-        "Simulator (`sim`), real UDP over loopback (`udp`), or the Linux kernel's TCP over "
-        "emulated links (`kernel`).",
-        group=MEASUREMENT,
-    )
+    rate: Annotated[
+        str,
+        Option(
+            "Rate of the bottleneck, as in `10mbit`.",
+            group=NETWORK,
+            form="RATE",
+            key="topology.rate",
+            example="10mbit",
+        ),
+    ] = "10mbit"
+    rtt: Annotated[
+        str,
+        Option(
+            "Round-trip time without queueing, as in `40ms`.",
+            group=NETWORK,
+            form="TIME",
+            key="topology.rtt",
+            example="40ms",
+        ),
+    ] = "40ms"
+    queue: Annotated[
+        str,
+        Option(
+            "Queue capacity: `1bdp`, `64p`, `100ms`, `64kb`.",
+            group=NETWORK,
+            form="SIZE",
+            key="topology.queue",
+            example="1bdp",
+        ),
+    ] = "1bdp"
+    loss: Annotated[
+        str,
+        Option(
+            "Share of data packets lost at random, as in `1%`.",
+            group=NETWORK,
+            form="SHARE",
+            key="topology.forward.loss",
+            example="1%",
+        ),
+    ] = "0%"
+    duration: Annotated[
+        str,
+        Option(
+            "Duration of a run, as in `60s`; with {size}, its limit.",
+            group=MEASUREMENT,
+            form="TIME",
+            key="measure.duration",
+            example="60s",
+        ),
+    ] = "60s"
+    warmup: Annotated[
+        str | None,
+        Option(
+            "Time at the start that is not measured.",
+            group=MEASUREMENT,
+            form="TIME",
+            key="measure.warmup",
+            example="5s",
+            otherwise="a tenth of {duration}; 0 with {size}",
+        ),
+    ] = None
+    start_jitter: Annotated[
+        str,
+        Option(
+            "Each flow starts at a random time up to this.",
+            group=TRAFFIC,
+            form="TIME",
+            key="flow.0.start_jitter",
+            example="100ms",
+        ),
+    ] = "100ms"
+    flows: Annotated[
+        int,
+        Option(
+            "Number of flows, all of the same stack.", group=TRAFFIC, key="flow.0.count", least=1
+        ),
+    ] = 1
+    size: Annotated[
+        str | None,
+        Option(
+            "Send a file of this size instead of sending continuously.",
+            group=TRAFFIC,
+            form="SIZE",
+            key="flow.0.workload.size",
+            example="10mb",
+        ),
+    ] = None
+    repeat: Annotated[
+        int,
+        Option(
+            "Runs per stack, each with its own seed.",
+            group=MEASUREMENT,
+            key="measure.repeat",
+            short="-n",
+            least=1,
+        ),
+    ] = 10
+    seed: Annotated[
+        int,
+        Option(
+            "Random seed of the first repeat; each next repeat adds 1.",
+            group=MEASUREMENT,
+            key="measure.seed",
+            least=0,
+        ),
+    ] = 1
+    tc: Tc = None
+    reverse_tc: ReverseTc = None
+    sets: Annotated[
+        Overrides,
+        Option('Further keys of the scenario, as in `{"flow.0.mss": "1000"}`.', python_only=True),
+    ] = ()
+    sweep: Annotated[
+        Sweep,
+        Option(
+            'Keys with the values to run, as in `{"topology.queue": ["1bdp", "4bdp"]}`.',
+            python_only=True,
+        ),
+    ] = field(default_factory=dict)
+    world: World = SIM
 
     def plan(self, form: str = "{name}='{value}'") -> Plan:
         """Every run of the comparison; `form` is how errors spell an argument and its value.
@@ -218,8 +266,8 @@ def scenario_plan(
     source: Source,
     sweep: Sweep,
     *,
-    repeat: int | None = None,
-    seed: int | None = None,
+    repeat: Repeat = None,
+    seed: Seed = None,
     words: Sequence[str] = (),
 ) -> Plan:
     """Every run of one scenario; its `[measure]` decides where `repeat` or `seed` is None.

@@ -19,15 +19,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict
+from typing import Annotated, Any, Literal, Self, TypedDict
 
 from weir import _native
 from weir.base.errors import InputError, WeirError
+from weir.base.options import Option, documented
 
 DEFAULT_STACK = "rack/bbr(overflow=avoid)"
 """Stack of a transfer without `stack`."""
 DEFAULT_MSS, DEFAULT_SEALED_MSS = "1420b", "1396b"
 """Datagrams fit packets of 1500 bytes, over IPv6 too."""
+DEFAULT_FOLDER = "."
+"""Where files go without `dir`."""
 DEFAULT_PORT = "[::]:9000"
 """Where a receiver listens without `bind`."""
 
@@ -143,19 +146,64 @@ class Sent:
         return [file for file in self.files if file["verdict"] not in {"kept", "already"}]
 
 
+KeyFile = Annotated[
+    str | PathLike[str] | None,
+    Option(
+        "Encrypt with the key in this file, of which the other end needs a copy. "
+        "`weir key` makes one; see docs/security.md.",
+        form="FILE",
+    ),
+]
+
+
+@documented()
 def send(
     files: Sequence[str | PathLike[str]],
     to: str,
     *,
-    stack: str | None = None,
-    rate: str | None = None,
-    pacing: bool = True,
-    window: int | None = None,
-    initial_window: int = 10,
-    mss: str | None = None,
-    max_retransmits: int = 100,
-    max_wait: str = "30s",
-    key_file: str | PathLike[str] | None = None,
+    stack: Annotated[
+        str | None,
+        Option(
+            "Transport: `weir list` names all; `FILE.py:CLASS` is your own controller. `udp`: "
+            "plain datagrams, to count losses.",
+            form="RECOVERY/CONTROLLER",
+            otherwise=DEFAULT_STACK,
+        ),
+    ] = None,
+    rate: Annotated[
+        str | None, Option("Upper limit of the send rate, as in `50mbit`.", form="RATE")
+    ] = None,
+    pacing: Annotated[
+        bool,
+        Option(
+            "Spread a window over the RTT, or send with each acknowledgement. Controllers that "
+            "set a rate (bbr) always pace."
+        ),
+    ] = True,
+    window: Annotated[
+        int | None,
+        Option(
+            "Fixed window in segments, for `go-back-n`, `selective-repeat` and `none`.", least=1
+        ),
+    ] = None,
+    initial_window: Annotated[
+        int, Option("Initial window in segments; paced above 10.", least=1, most=65535)
+    ] = 10,
+    mss: Annotated[
+        str | None,
+        Option(
+            "File bytes per segment, 64b to 65447b.",
+            form="SIZE",
+            otherwise=f"{DEFAULT_MSS}, {DEFAULT_SEALED_MSS} with a key",
+        ),
+    ] = None,
+    max_retransmits: Annotated[
+        int, Option("Give up after this many consecutive timeouts.", least=0)
+    ] = 100,
+    max_wait: Annotated[
+        str, Option("Give up after this long without progress.", form="TIME")
+    ] = "30s",
+    key_file: KeyFile = None,
     on_progress: Callable[[Progress], object] | None = None,
 ) -> Sent:
     """Sends files to a receiver and returns the result of each.
@@ -166,16 +214,6 @@ def send(
     Args:
         files: Paths of the files.
         to: The receiver, `HOST:PORT`.
-        stack: `recovery/controller`, or `udp` for plain datagrams; `FILE.py:CLASS` is a controller
-            of your own.
-        rate: Upper limit of the send rate, as in `50mbit`.
-        pacing: Spread a window over the RTT. Controllers that set a rate always pace.
-        window: Fixed window in segments, for `go-back-n`, `selective-repeat` and `none`.
-        initial_window: Initial window in segments.
-        mss: File bytes per segment, as in `1000b`.
-        max_retransmits: Give up after this many consecutive timeouts.
-        max_wait: Give up after this long without progress, as in `30s`.
-        key_file: Encrypt with the key in this file, made by `weir key`.
         on_progress: Called several times a second. An exception that it raises ends the transfer.
 
     Raises:
@@ -205,33 +243,53 @@ def send(
     return Sent(rows, session)
 
 
+@documented()
 def receive(
-    folder: str | PathLike[str] = ".",
-    bind: str = DEFAULT_PORT,
+    dir: Annotated[  # noqa: A002 – as in `tempfile`
+        str | PathLike[str], Option("Where files go; made if need be.", form="DIR")
+    ] = DEFAULT_FOLDER,
+    bind: Annotated[
+        str, Option("Where to listen; port 0 takes any.", form="ADDR:PORT")
+    ] = DEFAULT_PORT,
     *,
-    once: bool = False,
-    max_size: str | None = None,
-    max_files: int = 10_000,
-    quota: str | None = None,
-    partial_expiry: str = "168h",
-    memory: str = "64mb",
-    key_file: str | PathLike[str] | None = None,
-    key_dir: str | PathLike[str] | None = None,
+    once: Annotated[bool, Option("End after the first session.")] = False,
+    max_size: Annotated[
+        str | None, Option("Refuse larger files.", form="SIZE", otherwise="free disk space")
+    ] = None,
+    max_files: Annotated[int, Option("Refuse more files of one sender.", least=1)] = 10_000,
+    quota: Annotated[
+        str | None,
+        Option(
+            "Most that all files in {dir} may take, partial ones included.",
+            form="SIZE",
+            otherwise="none",
+        ),
+    ] = None,
+    partial_expiry: Annotated[
+        str,
+        Option("Remove a partial file that no sender has resumed for this long.", form="TIME"),
+    ] = "168h",
+    memory: Annotated[
+        str,
+        Option(
+            "Most memory for all senders: data out of order or not yet written, and answers.",
+            form="SIZE",
+        ),
+    ] = "64mb",
+    key_file: KeyFile = None,
+    key_dir: Annotated[
+        str | PathLike[str] | None,
+        Option(
+            "Seal everything, and accept senders that have one of the keys DIR/NAME.key. A "
+            "removed key is no longer accepted.",
+            form="DIR",
+        ),
+    ] = None,
     on_event: Callable[[str, Mapping[str, Any]], object],
 ) -> None:
     """Receives files until Ctrl-C, an exception of `on_event`, or with `once` the end of a session.
 
     Args:
-        folder: Where files go. It is made if it does not exist.
-        bind: Where to listen, `ADDR:PORT`; port 0 takes any.
-        once: End after the first session.
-        max_size: Refuse larger files; by default those larger than the free disk space.
-        max_files: Refuse more files of one sender.
-        quota: Most that all files in the folder may take, partial ones included.
-        partial_expiry: Remove a partial file that no sender has resumed for this long.
-        memory: Most memory for what all senders together send early or without request.
-        key_file: Accept only senders that have this key.
-        key_dir: Accept senders that have one of the keys `NAME.key` in this folder.
         on_event: Called in this thread with `listening` (its `address`), `progress` (`Progress`,
             several times a second), `warning` (its `text`) and `ended` (`ReceiveSession`).
 
@@ -246,7 +304,7 @@ def receive(
         raise InputError(f"key_file='{key_file}', key_dir='{key_dir}': only one of them")
     with _native_errors():
         _native.receive_files(
-            folder,
+            dir,
             bind,
             max_size=None if max_size is None else round(quantity("size", "max_size", max_size)),
             max_files=max_files,
@@ -268,10 +326,13 @@ class Receiver:
     """
 
     def __init__(
-        self, folder: str | PathLike[str] = ".", bind: str = DEFAULT_PORT, **options: Any
+        self,
+        dir: str | PathLike[str] = DEFAULT_FOLDER,  # noqa: A002 – as `receive`
+        bind: str = DEFAULT_PORT,
+        **options: Any,
     ) -> None:
         """Describes it. `options` are the keywords of `receive` without `on_event`."""
-        self._arguments = (Path(folder), bind, options)
+        self._arguments = (Path(dir), bind, options)
         self._thread = threading.Thread(target=self._run, name="weir-receiver", daemon=True)
         self._listening, self._stop = threading.Event(), threading.Event()
         self._error: BaseException | None = None

@@ -5,16 +5,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Annotated, Unpack
 
 import polars as pl
 
 from weir import _native
 from weir.base.errors import InputError
+from weir.base.options import Option
 from weir.kernel import cache, recipe
 from weir.recordings import judge, receiver
 from weir.recordings.judge import Rules
-from weir.recordings.outcome import Validation, keep, values, wanted
+from weir.recordings.outcome import Cases, Validation, keep, values, wanted
 from weir.recordings.truth import REQUEST, Reference, Values
 from weir.results.results import Results
 from weir.results.series import series
@@ -86,7 +87,7 @@ def validate_kernel(
     virtual: bool = False,
     size: str = SMALL,
     cases: Sequence[str] = (),
-    repeat: int = REPEAT,
+    repeat: int | None = None,
     seed: int = 1,
     **how: Unpack[RunOptions],
 ) -> Validation:
@@ -104,11 +105,20 @@ def validate_kernel(
 
 def comparison(
     *,
-    virtual: bool = False,
-    size: str = SMALL,
-    cases: Sequence[str] = (),
-    repeat: int = REPEAT,
-    seed: int = 1,
+    virtual: Annotated[bool, Option("Compare with a guest's kernel, in virtual time.")] = False,
+    size: Annotated[
+        str, Option("Number of cases and length of runs.", form="|".join(SIZES))
+    ] = SMALL,
+    cases: Cases = (),
+    repeat: Annotated[
+        int | None,
+        Option(
+            "Runs per case; in virtual time only of cases with randomness.",
+            otherwise=str(REPEAT),
+            least=2,
+        ),
+    ] = None,
+    seed: Annotated[int, Option("Random seed of the first run.")] = 1,
 ) -> Comparison:
     """Every run of a validation.
 
@@ -116,6 +126,7 @@ def comparison(
         InputError: no case matches, or none can run.
     """
     kernel = IN_VIRTUAL_TIME if virtual else LIVE
+    repeat = repeat or REPEAT
     if size not in SIZES:
         raise InputError(f"--size {size}: there are {' and '.join(SIZES)}")
     algorithms = kernel.algorithms if virtual else (*kernel.algorithms, *catalogue.registered())

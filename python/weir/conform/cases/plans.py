@@ -6,12 +6,14 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from typing import Annotated
 
 from weir import _native
 from weir.base.errors import InputError
+from weir.base.options import MEASUREMENT, Option
 from weir.conform.cases import scripts, stacks, suites, triggers
 from weir.conform.cases.model import Case, Suite, Variant
-from weir.scenario.plans import world_words
+from weir.scenario.plans import World, runs_per_case, world_words
 from weir.scenario.source import GUESTS, KERNEL, SIM, Effective, Source
 from weir.scenario.sweep import Plan, plan
 
@@ -28,13 +30,29 @@ class Request:
 
     suites: Sequence[str] = ()
     """Names of suites; all if empty."""
-    stacks: Sequence[str] = ()
-    """Stacks to judge; those of each suite if empty."""
-    cases: Sequence[str] = ()
-    """Patterns of case ids; all if empty."""
-    world: str = SIM
-    repeat: int | None = None
-    seed: int = 1
+    stacks: Annotated[
+        Sequence[str],
+        Option(
+            "Stacks to judge; may be repeated.",
+            MEASUREMENT,
+            form="STACK,...",
+            otherwise="those of each suite",
+            flag="--stack",
+        ),
+    ] = ()
+    cases: Annotated[
+        Sequence[str],
+        Option(
+            "Only cases with matching ids; may be repeated.",
+            MEASUREMENT,
+            form="GLOB",
+            otherwise="all",
+            flag="--case",
+        ),
+    ] = ()
+    world: World = SIM
+    repeat: Annotated[int | None, runs_per_case("the case's own")] = None
+    seed: Annotated[int, Option("Random seed of the first run.", MEASUREMENT, least=0)] = 1
 
     def command(self) -> str:
         """The command line that repeats it."""

@@ -1,0 +1,63 @@
+"""Studies from Python: what `weir study` runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated
+
+from weir.api.results import Results
+from weir.base.options import MEASUREMENT, Option, documented
+from weir.cells.protocol import SIZES, Settings, StudyResult
+from weir.running.execution import RunOptions
+from weir.running.options import RESULTS, Dask, Jobs, Out, Resume, RunsOn, ShowProgress
+from weir.scenario.arguments import suggesting
+from weir.scenario.plans import WORLD
+from weir.studies import catalogue
+
+
+@suggesting
+@documented()
+def study(
+    name: str,
+    *,
+    size: Annotated[
+        str, Option("Number of cases and length of runs.", MEASUREMENT, form="|".join(SIZES))
+    ] = Settings.size,
+    repeat: Annotated[
+        int | None,
+        Option("Runs per cell.", MEASUREMENT, otherwise="the study's own", short="-n", least=1),
+    ] = Settings.repeat,
+    seed: Annotated[
+        int, Option("Random seed of the first repeat.", MEASUREMENT, least=0)
+    ] = Settings.seed,
+    world: Annotated[
+        str | None, replace(WORLD, otherwise="the study's first, mostly `sim`")
+    ] = None,
+    out: Out = RESULTS,
+    jobs: Jobs = None,
+    resume: Resume = False,
+    executor: RunsOn = None,
+    dask: Dask = None,
+    show_progress: ShowProgress = True,
+) -> StudyResult:
+    """Runs a study and writes its cells next to the results, in `study.json`.
+
+    Args:
+        name: The study; `weir list studies` names them.
+
+    Raises:
+        TypeError: there is no such argument; the message names the nearest one.
+        WeirError: there is no such study, size or world, or nothing could be run.
+    """
+    if world is None:
+        world, *_ = catalogue.possible_worlds(catalogue.find(name))
+    how = RunOptions(
+        out=out,
+        jobs=jobs,
+        resume=resume,
+        executor=executor,
+        dask=dask,
+        show_progress=show_progress,
+    )
+    result = catalogue.run(name, Settings(size, repeat, seed, how, world))
+    return replace(result, results=Results.of(result.results))
