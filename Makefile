@@ -9,8 +9,11 @@ WEIR := $(BIN)/weir
 TOOLS := $(VENV)/.tools-installed
 NATIVE := $(VENV)/.native-built
 TESTED := $(VENV)/.native-tested
+REAL_TIME := realtime and not (guest or slow)
 PAGE := web/dist/index.html
 PACKAGES := web/node_modules/.package-lock.json
+# The verb that builds the guest kernel.
+GUEST := kernel build
 # Only a build that asked for them has stacks of other projects.
 FOREIGN = $(if $(wildcard $(VENV)/.foreign),--features foreign)
 SOURCES := $(shell find crates adapters/noq adapters/quinn -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
@@ -24,7 +27,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies docs site pictures lock clean
+.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +52,7 @@ demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints wh
 	$(WEIR) compare reno cubic bbr --rate 10mbit --rtt 40ms --queue 1bdp --duration 30s --repeat 5 --seed 1
 	$(WEIR) study lab-udp
 
-test: checks test-rust test-python test-lab ## Everything: lint, the Rust reference, Rust tests, Python tests, the page's tests
+test: checks test-rust test-python test-lab ## What every change must pass: lint, the Rust reference, Rust tests, Python tests, the page's tests
 
 # pip, mypy and stubtest use one core each, beside a compiler.
 checks:
@@ -88,9 +91,17 @@ adapters: ## Test our controllers behind the trait of s2n-quic
 
 # What depends on the clock runs after all others, two files at a time: it waits more than it computes. A test that
 # fails in company has to pass alone.
-test-python: $(TESTED) ## Python tests
-	$(BIN)/pytest -m 'not realtime' --numprocesses logical --dist loadfile
-	$(BIN)/pytest -m realtime --numprocesses 2 --dist loadfile || $(BIN)/pytest -m realtime --last-failed
+test-python: $(TESTED) ## Python tests, but those of test-kernel and test-slow
+	$(BIN)/pytest -m 'not (guest or slow or realtime)' --numprocesses logical --dist loadfile
+	$(BIN)/pytest -m '$(REAL_TIME)' --numprocesses 2 --dist loadfile || $(BIN)/pytest -m '$(REAL_TIME)' --last-failed
+
+# The kernel is kept in the user's cache, so that later calls only test.
+test-kernel: $(TESTED) ## Tests of Linux's TCP in a guest, whose kernel is built once (needs linux-source-6.1 gcc make bc bison flex)
+	$(WEIR) $(GUEST)
+	$(BIN)/pytest -m guest --numprocesses logical --dist loadfile
+
+test-slow: $(TESTED) ## Statistical claims that take more than 20 s each
+	$(BIN)/pytest -m slow --numprocesses logical --dist loadfile
 
 # A page that is older than its sources proves nothing, and building it takes minutes: `make lab-test` does.
 test-lab: ## Tests of the page that `make lab` built; skipped where there is none that is up to date

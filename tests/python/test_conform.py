@@ -184,9 +184,10 @@ def test_the_workflow_runs_what_exists(invoke: Invoke) -> None:
     )
     values = {**workflow["env"], "CONTROLLER": f"{BROKEN}:FixedWindow"}
     filled = Template(command).substitute(values)
-    result = invoke(*shlex.split(filled)[1:], "--dry-run")
+    result = invoke(*shlex.split(filled)[1:], "--dry-run", "--json")
     assert result.exit_code == 0, result.output
-    assert "FixedWindow" in result.output
+    stacks_run = {row["stack"] for row in json.loads(result.stdout)["rows"]}
+    assert f"rack/{values['CONTROLLER']}" in stacks_run
 
 
 def test_former_studies_are_named(invoke: Invoke) -> None:

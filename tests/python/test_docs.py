@@ -64,6 +64,15 @@ _BEFORE: dict[str, list[tuple[str, ...]]] = {
     "read": [("--pcap", "captures")],
 }
 """What a verb needs before: comparisons with these options."""
+_TESTED_ELSEWHERE = {
+    *("study", "conform", "validate", "relay", "link"),
+    *("send", "recv", "test", "serve", "ui"),
+    "kernel",
+}
+"""Verbs whose commands take long, have two sides or need a guest kernel."""
+_CHANGE_THE_KERNEL = (["kernel-cc", "install"], ["kernel-cc", "remove"])
+_OTHER_MACHINES = {"--virtual", "--dask", "--hosts"}
+"""Options of guests, clusters and runs between hosts."""
 _SHORT = ("--set", "measure.duration=12s", "--set", "measure.warmup=0s")
 """A scenario's minute in real time, cut down to where its last flow has begun."""
 
@@ -84,6 +93,17 @@ class Command:
     def real_time(self) -> bool:
         """Whether it runs a world with a real clock."""
         return bool({"udp", "kernel", "kernel-cc"} & set(self.words))
+
+    @property
+    def has_other_tests(self) -> bool:
+        """Whether what it does is tested elsewhere: it takes long, or more than one process."""
+        words = self.words[1:]
+        return (
+            bool(_TESTED_ELSEWHERE & set(words[:1]))
+            or words[:2] in _CHANGE_THE_KERNEL
+            or bool(_OTHER_MACHINES & set(words))
+            or any("/test/latest" in word for word in words)
+        )
 
     def __str__(self) -> str:
         return f"{self.document.name}: {self.line}"
@@ -111,8 +131,9 @@ _FIRST = {c.line: c for c in reversed(COMMANDS) if c.words[0] == "weir"}
 OURS = [
     pytest.param(command, marks=pytest.mark.realtime if command.real_time else ())
     for command in reversed(_FIRST.values())
+    if not command.has_other_tests
 ]
-"""Each once, where it stands first."""
+"""Each once, where it stands first, without those that have tests of their own."""
 OTHERS = [command for command in COMMANDS if command.words[0] != "weir"]
 WITH_OUTPUT = [
     document
@@ -127,6 +148,7 @@ def test_the_documents_have_commands_and_links() -> None:
     assert len([c for c in COMMANDS if (c.words[0], c.document.name) == ("weir", "README.md")]) >= 5
     assert any(command.words[0] == "make" for command in OTHERS)
     assert sum(len(_links(document)) for document in DOCUMENTS) >= 20
+    assert len(OURS) >= 50
 
 
 @pytest.mark.parametrize("command", OURS, ids=str)
@@ -135,18 +157,6 @@ def test_a_command_works(command: Command, invoke: Invoke) -> None:
     write_files(command.document)
     for options in _BEFORE.get(words[0], []):
         assert invoke("compare", "reno", "cubic", *_TINY["compare"], *options).exit_code == 0
-    if words[0] in {"study", "conform", "validate", "relay", "link"}:
-        pytest.skip("studies, conformance, validation, relays and links have their own tests")
-    if words[0] == "kernel" or "--virtual" in words:
-        pytest.skip("guests have their own tests, and few machines their kernel")
-    if words[:2] in (["kernel-cc", "install"], ["kernel-cc", "remove"]):
-        pytest.skip("what changes the running kernel has its own tests")
-    if "--dask" in words or "--hosts" in words:
-        pytest.skip("clusters and runs between hosts have their own tests")
-    if words[0] in {"send", "recv", "test", "serve", "ui"} or any(
-        "/test/latest" in word for word in words
-    ):
-        pytest.skip("transfers, path tests and the page have two sides, and their own tests")
     short = _SHORT if words[0] == "run" and "kernel" in words else ()
     result = invoke(*words, *_TINY.get(words[0], ()), *short)
     requires.foreign_stacks(result.output)
