@@ -102,6 +102,18 @@ def test_an_unfinished_directory_is_found_again_and_only_the_rest_is_run(
         assert resumed.scan(name).collect().equals(whole.scan(name).collect()), name
 
 
+def test_the_newest_unfinished_directory_is_resumed(plan: Plan, tmp_path: Path) -> None:
+    older = RunDirectory.create(tmp_path, plan)
+    first = plan.runs[0]
+    older.keep(first, runner.execute(first.case.scenario, first.seed))
+    del older  # another process may go on
+    (path,) = (tmp_path / "compare").iterdir()
+    path.rename(path.with_name(f".2020{path.name.removeprefix('.')[4:]}"))
+    assert RunDirectory.reopen(tmp_path, plan).done == 1
+    RunDirectory.create(tmp_path, plan)
+    assert RunDirectory.reopen(tmp_path, plan).done == 0
+
+
 def test_resuming_another_plan_is_refused(plan: Plan, tmp_path: Path) -> None:
     RunDirectory.create(tmp_path, plan)
     other = Comparison(stacks=("reno",), duration="1s", repeat=2).plan()
