@@ -9,7 +9,7 @@ import pytest
 from weir.kernel import cache
 from weir.processes import netns
 
-NO_GUEST = "no guest kernel: `weir kernel build` makes it"
+NO_GUEST = "no guest kernel: `weir stack kernel` makes it"
 
 
 def unless(lacking: str | None) -> pytest.MarkDecorator:

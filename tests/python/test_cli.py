@@ -15,7 +15,7 @@ from weir.base.errors import RunError
 from weir.cli.ending import exit_code
 from weir.scenario.source import Effective
 
-VERBS = ("compare", "run", "animate", "study", "list", "diff", "report", "export", "doctor")
+VERBS = ("compare", "run", "ui", "study", "list", "diff", "report", "export", "doctor")
 
 SCENARIO = """
 name = "two-flows"

@@ -78,7 +78,7 @@ class Command:
     @property
     def real_time(self) -> bool:
         """Whether it runs a world with a real clock."""
-        return bool({"udp", "kernel", "kernel-cc"} & set(self.words))
+        return bool({"udp", "kernel", "bpf"} & set(self.words))
 
     def __str__(self) -> str:
         return f"{self.document.name}: {self.line}"
@@ -132,15 +132,15 @@ def test_a_command_works(command: Command, invoke: Invoke) -> None:
         assert invoke("compare", "reno", "cubic", *_TINY["compare"], *options).exit_code == 0
     if words[0] in {"study", "conform", "validate", "relay", "link"}:
         pytest.skip("studies, conformance, validation, relays and links have their own tests")
-    if words[0] == "kernel" or "--virtual" in words:
+    if words[:2] == ["stack", "kernel"] or "--virtual" in words:
         pytest.skip("guests have their own tests, and few machines their kernel")
-    if words[:2] in (["kernel-cc", "install"], ["kernel-cc", "remove"]):
-        pytest.skip("what changes the running kernel has its own tests")
+    if words[:2] in (["stack", "bpf"], ["stack", "remove"], ["stack", "contender"]):
+        pytest.skip("what changes the running kernel, or builds programs, has its own tests")
     if "--dask" in words or "--hosts" in words:
         pytest.skip("clusters and runs between hosts have their own tests")
-    if words[0] in {"send", "recv", "test", "serve", "ui"} or any(
-        "/test/latest" in word for word in words
-    ):
+    has_two_sides = words[0] in {"send", "recv", "test", "ui"}
+    is_alone = "--save" in words or "--new-key" in words
+    if (has_two_sides and not is_alone) or any("/test/latest" in word for word in words):
         pytest.skip("transfers, path tests and the page have two sides, and their own tests")
     short = _SHORT if words[0] == "run" and "kernel" in words else ()
     result = invoke(*words, *_TINY.get(words[0], ()), *short)
@@ -169,8 +169,8 @@ def test_other_commands_name_what_exists(command: Command) -> None:
 
 def test_a_shell_can_read_every_command(invoke: Invoke) -> None:
     results = ("study", "validate", "list", "diff", "report", "export")
-    real = ("send", "recv", "key", "relay", "link", "kernel-cc")
-    verbs = ("compare", "run", "animate", *results, *real)
+    real = ("send", "recv", "relay", "link", "test", "ui")
+    verbs = ("compare", "run", *results, *real)
     helps = "\n".join(invoke(verb, "--help").output for verb in verbs)
     examples = re.findall(r"^ +(weir .+?) *$", helps, re.MULTILINE)
     assert len(examples) >= 10

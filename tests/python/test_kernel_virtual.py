@@ -23,7 +23,7 @@ REQUESTED = os.environ.get("WEIR_TEST_UML") == "1"
 pytestmark = [
     pytest.mark.skipif(
         cache.default() is None and not REQUESTED,
-        reason="no guest kernel: `weir kernel build` makes it, or WEIR_TEST_UML=1 builds it here",
+        reason="no guest kernel: `weir stack kernel` makes it, or WEIR_TEST_UML=1 builds it here",
     ),
     pytest.mark.timeout(3600 if REQUESTED else 300),
 ]

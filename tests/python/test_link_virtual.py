@@ -315,7 +315,7 @@ print(before, between, turns, rdtsc() - time.monotonic_ns())
 
 
 needs_counters = requires.unless(
-    "no such guest kernel: `weir kernel build --virtual-tsc` makes it"
+    "no such guest kernel: `weir stack kernel --virtual-tsc` makes it"
     if cache.default(virtual_tsc=True) is None
     else None
 )
@@ -461,7 +461,7 @@ def test_without_a_kernel_the_message_says_how_to_get_one(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     result = invoke("link", "--virtual", "--", "true")
     assert result.exit_code == 1
-    assert "`weir kernel build` makes it" in result.stderr
+    assert "`weir stack kernel` makes it" in result.stderr
 
 
 @pytest.fixture

@@ -277,7 +277,7 @@ def test_a_live_kernel_stands_beside_the_simulator(tmp_path: Path) -> None:
 
 def test_a_kernel_in_virtual_time_does_what_the_simulator_does(tmp_path: Path) -> None:
     if cache.default() is None and "WEIR_TEST_UML" not in os.environ:
-        pytest.skip("no guest kernel (`weir kernel build` makes it); WEIR_TEST_UML=1 insists")
+        pytest.skip("no guest kernel (`weir stack kernel` makes it); WEIR_TEST_UML=1 insists")
     # How often DCTCP hears of marks shows each acknowledgement more or less.
     found = _validated(tmp_path, "10m-1bdp-dctcp", virtual=True)
     judged = [row for row in found.rows if row["tolerance"]]

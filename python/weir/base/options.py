@@ -43,6 +43,8 @@ class Option:
     python_only: bool = False
     flag: str = ""
     """Its name on the command line, if that is another: of a repeated option, the singular."""
+    hidden: bool = False
+    """Whether `--help` leaves it out."""
 
     def documentation(self) -> str:
         """What it does, as a docstring says it."""

@@ -16,6 +16,7 @@ import typer
 
 from weir.base.options import OUTPUT, Option, chosen
 from weir.cli import link_commands, options, output, path, table
+from weir.cli.help import Verb
 from weir.cli.link_commands import FarEnd
 from weir.guest.options import GuestOptions
 from weir.links.emulation import PathReport
@@ -25,7 +26,6 @@ from weir.processes.outputs import Ended
 from weir.scenario import capture
 
 _HELP = (
-    "Run a command behind an emulated link, with real packets and the kernel's own TCP.\n\n"
     "The command runs in its own network namespace, and the link is its only route. It reaches "
     "this host at the address in [bold]$WEIR_LINK_HOST[/bold], and through it the host's "
     "networks. Links can be nested. Without a command, your shell runs. Requires root. Under sudo "
@@ -63,7 +63,7 @@ _LINE_EVERY = 10
 _RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     # Everything after the command is an argument of it, with or without `--`.
     settings = {"allow_interspersed_args": False}

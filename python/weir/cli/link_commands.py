@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Virtual = Annotated[
     bool,
     Option(
-        "Run in a guest in virtual time, without root. `weir kernel build` builds its kernel.",
+        "Run in a guest in virtual time, without root. `weir stack kernel` builds its kernel.",
         GROUP,
     ),
 ]

@@ -13,14 +13,14 @@ from weir.base.errors import InputError
 from weir.base.grid import Grid, number
 from weir.base.options import OUTPUT, Option
 from weir.cli import options, output, table
+from weir.cli.help import Verb
 from weir.modelling import inputs
 
 if TYPE_CHECKING:
     from weir.modelling.measured import Measurement
     from weir.modelling.simulate import Check
 
-_HELP = """Make a scenario of the path behind a packet capture.
-
+_HELP = """\
 INPUT is a capture made at the sender, a result directory, also of weir test, a trace of mahimahi,
 or a profile of iBox.
 Estimates rate, delay, jitter, queue, random loss, policer, reordering and steady other traffic,
@@ -42,7 +42,7 @@ ReportFile = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(model)
 

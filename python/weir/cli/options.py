@@ -42,7 +42,7 @@ Virtual = Annotated[
     bool,
     Option(
         "With --world kernel: run in a guest in virtual time, without root. "
-        "`weir kernel build` builds its kernel.",
+        "`weir stack kernel` builds its kernel.",
         MEASUREMENT,
     ),
 ]

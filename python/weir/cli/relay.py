@@ -11,19 +11,17 @@ from threading import Event
 from types import FrameType
 from typing import Annotated, Any
 
-import typer
-
 from weir import _native
 from weir.base.errors import InputError
 from weir.base.grid import Grid
 from weir.base.options import NETWORK, Option
 from weir.cli import options, output, path, table
+from weir.cli.help import Verb
 from weir.links import emulation
 from weir.links.emulation import PathReport
 from weir.links.relay import Relay
 
 _HELP = (
-    "Relay UDP with configurable delay, loss and reordering.\n\n"
     "Clients send to --listen, and the relay forwards to the server at --to and back. The links in "
     "between are the simulator's. Options apply to both directions. [bold]--up[/bold] (to the "
     "server) and [bold]--down[/bold] override them per direction. They take every key of a "
@@ -69,7 +67,7 @@ _ROWS = (
 )
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(relay)
 

@@ -9,13 +9,13 @@ import typer
 
 from weir.base.options import Option
 from weir.cli import options, plans
+from weir.cli.help import Verb
 from weir.comparison.contrasts import RELEVANT_SHARE, Relevant
 from weir.results.joining import join
 from weir.results.results import load, understood
 from weir.running.options import RESULTS, Out
 
 _HELP = (
-    "Draw the report of a result directory again, and export its figures.\n\n"
     "Several directories of weir run and weir compare become one, with the runs of all, and one "
     "report. Cases are named after them: 'A: cubic', 'B: cubic'."
 )
@@ -31,7 +31,7 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir report before/compare/latest after/compare/latest"""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(report)
 

@@ -10,6 +10,7 @@ import typer
 from weir.api import verbs
 from weir.base.options import MEASUREMENT, Option, chosen
 from weir.cli import complete, options, output, plans, rows, table
+from weir.cli.help import Verb
 from weir.comparison.tables import cases_table
 from weir.results.results import Results
 from weir.running.execution import Execution
@@ -18,7 +19,6 @@ from weir.scenario.source import SIM, parse_assignments, parse_sweep, read
 from weir.scenario.tc import keys
 
 _HELP = (
-    "Run a scenario file: every point of its sweep, every repeat.\n\n"
     "Results go to results/NAME/TIME-HASH, where NAME is the scenario's name. "
     "[bold]weir list scenarios[/bold] lists the scenarios that come with Weir."
 )
@@ -65,7 +65,7 @@ _Hosts = Annotated[
 ]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(run)
 

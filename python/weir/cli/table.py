@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import NoneType
@@ -51,6 +51,17 @@ def taking(*sources: Source, without: Sequence[str] = ()) -> Callable[[F], F]:
     return decorate
 
 
+def changed(source: Source, given: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the options of a function or dataclass that differ from their defaults, as typed."""
+    for one in options.parameters(source):
+        value = given.get(one.name, one.default)
+        if value == one.default or value == list(_listed(one.default)):
+            continue
+        option = options.described(one.annotation)
+        name = (option and option.flag) or options.flag(one.name)
+        yield name if isinstance(value, bool) else f"{name} {next(_listed(value), value)}"
+
+
 def typed(verb: F) -> F:
     """Gives a verb's options the form in which Typer reads them."""
     hints = get_type_hints(verb, include_extras=True)
@@ -91,8 +102,13 @@ def _option(name: str, option: Option, default: object) -> Any:
         max=option.most,
         show_default=option.shown_default() or True,
         rich_help_panel=option.group or None,
+        hidden=option.hidden,
         autocompletion=_COMPLETIONS.get(name),
     )
+
+
+def _listed(value: object) -> Iterator[object]:
+    yield from value if isinstance(value, list | tuple) else ()
 
 
 def _kind(hint: Any) -> Any:

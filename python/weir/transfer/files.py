@@ -150,7 +150,7 @@ KeyFile = Annotated[
     str | PathLike[str] | None,
     Option(
         "Encrypt with the key in this file, of which the other end needs a copy. "
-        "`weir key` makes one; see docs/security.md.",
+        "`weir recv --new-key` makes one; see docs/security.md.",
         form="FILE",
     ),
 ]
