@@ -9,11 +9,14 @@ WEIR := $(BIN)/weir
 TOOLS := $(VENV)/.tools-installed
 NATIVE := $(VENV)/.native-built
 TESTED := $(VENV)/.native-tested
+REAL_TIME := realtime and not (guest or slow)
 PAGE := web/dist/index.html
 PACKAGES := web/node_modules/.package-lock.json
+# The verb that builds the guest kernel.
+GUEST := stack kernel
 # Only a build that asked for them has stacks of other projects.
 FOREIGN = $(if $(wildcard $(VENV)/.foreign),--features foreign)
-SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
+SOURCES := $(shell find crates adapters/noq adapters/quinn -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 PAGE_SOURCES := $(shell find web/src -type f) $(wildcard python/weir/library/*.toml) web/index.html web/vite.config.ts web/core.sh
 
 # One interpreter for every build step: a changing one would make cargo rebuild pyo3.
@@ -24,7 +27,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies docs site pictures lock clean
+.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -49,7 +52,7 @@ demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints wh
 	$(WEIR) compare reno cubic bbr --rate 10mbit --rtt 40ms --queue 1bdp --duration 30s --repeat 5 --seed 1
 	$(WEIR) study lab-udp
 
-test: checks test-rust test-python test-lab ## Everything: lint, the Rust reference, Rust tests, Python tests, the page's tests
+test: checks test-rust test-python test-lab ## What every change must pass: lint, the Rust reference, Rust tests, Python tests, the page's tests
 
 # pip, mypy and stubtest use one core each, beside a compiler.
 checks:
@@ -79,18 +82,26 @@ test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow ch
 	then cargo test --workspace --lib --profile sim --locked -- --ignored emulator::tests; \
 	else echo 'skipped: the tests of emulated links, which need network namespaces and /dev/net/tun'; fi
 
-# s2n-quic needs a newer Rust than the other crates, so that this workspace has its own lock file.
+# s2n-quic needs a newer Rust than the other crates, so that its adapter is a workspace with its own lock file.
 adapters: ## Test our controllers behind the trait of s2n-quic
 	@need=$$(sed -n 's/^rust-version = "\(.*\)"/\1/p' adapters/s2n/Cargo.toml); have=$$(rustc --version | cut -d ' ' -f 2); \
 	if [ "$$(printf '%s\n' "$$need" "$$have" | sort -V | head -n 1)" = "$$need" ]; \
-	then cargo test --manifest-path adapters/Cargo.toml --locked; \
+	then cargo test --manifest-path adapters/s2n/Cargo.toml --locked; \
 	else echo "skipped: the tests of weir-s2n, which needs Rust $$need; this is $$have"; fi
 
 # What depends on the clock runs after all others, two files at a time: it waits more than it computes. A test that
 # fails in company has to pass alone.
-test-python: $(TESTED) ## Python tests
-	$(BIN)/pytest -m 'not realtime' --numprocesses logical --dist loadfile
-	$(BIN)/pytest -m realtime --numprocesses 2 --dist loadfile || $(BIN)/pytest -m realtime --last-failed
+test-python: $(TESTED) ## Python tests, but those of test-kernel and test-slow
+	$(BIN)/pytest -m 'not (guest or slow or realtime)' --numprocesses logical --dist loadfile
+	$(BIN)/pytest -m '$(REAL_TIME)' --numprocesses 2 --dist loadfile || $(BIN)/pytest -m '$(REAL_TIME)' --last-failed
+
+# The kernel is kept in the user's cache, so that later calls only test.
+test-kernel: $(TESTED) ## Tests of Linux's TCP in a guest, whose kernel is built once (needs linux-source-6.1 gcc make bc bison flex)
+	$(WEIR) $(GUEST)
+	$(BIN)/pytest -m guest --numprocesses logical --dist loadfile
+
+test-slow: $(TESTED) ## Statistical claims that take more than 20 s each
+	$(BIN)/pytest -m slow --numprocesses logical --dist loadfile
 
 # A page that is older than its sources proves nothing, and building it takes minutes: `make lab-test` does.
 test-lab: ## Tests of the page that `make lab` built; skipped where there is none that is up to date

@@ -69,7 +69,7 @@ def noise(rng: random.Random, target: Target) -> Iterator[None]:
     return _throw(rng, target, lambda: rng.randbytes(rng.randrange(1, 1_473)))
 
 
-def openings(rng: random.Random, target: Target) -> Iterator[None]:
+def unfinished_handshakes(rng: random.Random, target: Target) -> Iterator[None]:
     """SYNs whose answers are not read."""
 
     def syn() -> bytes:
@@ -89,7 +89,7 @@ def false_cookies(rng: random.Random, target: Target) -> Iterator[None]:
     return _throw(rng, target, syn)
 
 
-def strays(rng: random.Random, target: Target) -> Iterator[None]:
+def unmatched_segments(rng: random.Random, target: Target) -> Iterator[None]:
     """Segments of connections that do not exist, in clear or as if sealed."""
 
     def stray() -> bytes:
@@ -133,7 +133,7 @@ def silent(rng: random.Random, target: Target) -> Iterator[None]:
     return _hoard(rng, target, lambda _: None)
 
 
-def greeters(rng: random.Random, target: Target) -> Iterator[None]:
+def hello_only(rng: random.Random, target: Target) -> Iterator[None]:
     """Connections that say hello, send a few bytes far ahead, and fall silent."""
 
     def act(connection: Connection) -> None:
@@ -159,7 +159,7 @@ def announcers(rng: random.Random, target: Target) -> Iterator[None]:
     return _hoard(rng, target, act)
 
 
-def crumbs(rng: random.Random, target: Target) -> Iterator[None]:
+def tiny_datagrams(rng: random.Random, target: Target) -> Iterator[None]:
     """Connections that announce large files in datagrams of one byte each, and send some."""
 
     def act(connection: Connection) -> None:
@@ -195,14 +195,14 @@ KINDS: dict[str, Kind] = {
     kind.__name__: kind
     for kind in (
         noise,
-        openings,
+        unfinished_handshakes,
         false_cookies,
-        strays,
+        unmatched_segments,
         replays,
         silent,
-        greeters,
+        hello_only,
         announcers,
-        crumbs,
+        tiny_datagrams,
         partials,
     )
 }

@@ -1,4 +1,4 @@
-"""Segments as an attacker makes them: enough of docs/transport.md to open a connection by hand."""
+"""Segments as an attacker makes them: enough of docs/models/transport.md to open connections."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ try:
 
     from weir import ScenarioError
     from weir.laboratory import replay
-    from weir.report.animation import Wish, span_of
+    from weir.report.animation import Excerpt, span_of
     from weir.scenario.plans import Comparison, scenario_plan
     from weir.cli import app, plans
     from weir.base.errors import WeirError
@@ -101,7 +101,7 @@ def _saved(given: dict[str, Any]) -> list[tuple[str, str]]:
     whole = source.at({})
     if whole.fields["topology"]["kind"] == "radio":  # of which the page has no picture
         return []
-    wish = Wish(source, given["seed"], given["start"], given["span"])
+    wish = Excerpt(source, given["seed"], given["start"], given["span"])
     seed = whole.seed if wish.seed is None else wish.seed
     start, _ = span_of(wish, whole)
     fragment = replay.fragment(whole, "example", seed, start)

@@ -11,6 +11,7 @@ from weir.transfer.files import SendSession, SentFile
 
 __all__ = [
     "MAX_FILE_BYTES",
+    "MIN_TAIL",
     "AckEvent",
     "CaptureTables",
     "CcContext",
@@ -36,6 +37,8 @@ __all__ = [
     "catalogue",
     "emptied_bucket",
     "find_policer",
+    "jain_of_sums",
+    "kernel_controllers",
     "kernel_ends",
     "merge_hosts",
     "parse_contender",
@@ -44,6 +47,7 @@ __all__ = [
     "receive_files",
     "relay_check",
     "send_files",
+    "stack_parts",
     "tc_keys",
     "tc_options",
     "tcp_send",
@@ -52,6 +56,9 @@ __all__ = [
 
 MAX_FILE_BYTES: int
 """Largest file that a scenario or an option may name."""
+
+MIN_TAIL: int
+"""Number of samples that a percentile needs beyond it."""
 
 class ControllerError(RuntimeError):
     """A controller in Python went wrong: file, line, method, and what happened there."""
@@ -520,7 +527,7 @@ class UdpRelay:
     It listens at the first of two ``addresses``, written ``HOST:PORT``, and relays to the second,
     for up to ``clients`` at a time, each until it has been silent for ``idle``. ``options`` hold
     for both directions, the two of ``ways`` (up to the server, down) for one each; ``serial`` makes
-    it one server that sleeps for every datagram. Corruption flips 1 to ``max_flips`` bits.
+    it one server that sleeps for every datagram. Corruption flips 1 to ``corrupt_bits`` bits.
 
     Raises ``ScenarioError`` for an option that is not
     allowed, ``ValueError`` for an address that is none, ``OSError`` where it cannot listen.
@@ -535,7 +542,7 @@ class UdpRelay:
         seed: int,
         clients: int,
         idle: str,
-        max_flips: int = 1,
+        corrupt_bits: int = 1,
     ) -> UdpRelay: ...
     @property
     def address(self) -> str:
@@ -608,6 +615,15 @@ class RunControl:
 def catalogue() -> str:
     """Return what a scenario may name: JSON, one list per kind."""
 
+def jain_of_sums(count: int, total: float, squares: float) -> float | None:
+    """Return Jain's index from the sums of ``count`` values and of their squares.
+
+    ``None`` for fewer than two values, or when all are zero.
+    """
+
+def kernel_controllers() -> list[str]:
+    """Return Linux's own congestion controls."""
+
 def kernel_ends() -> tuple[str, str, int]:
     """Return, of world ``kernel``, the addresses of senders and receivers and flow 0's port."""
 
@@ -639,8 +655,8 @@ class Scenario:
     def from_json(text: str) -> Scenario:
         """Read the canonical form. Raises ``ScenarioError``."""
 
-    def to_json(self) -> str:
-        """Return the canonical form, in JSON."""
+    def fields(self) -> dict[str, Any]:
+        """Return the canonical form, as a dictionary."""
 
     def at(self, point: Sequence[tuple[str, str]]) -> Scenario:
         """Return the scenario at a point of a sweep, as if each key had been overridden.
@@ -732,17 +748,26 @@ def relay_check(delay: str, gap: str, size: int, count: int) -> dict[str, Any]:
 class TransferError(Exception):
     """A transfer that did not happen: why, in one line."""
 
+def stack_parts(stack: str) -> tuple[str, str, str, str | None]:
+    """Return the host, the recovery scheme, the controller and its algorithm of a stack.
+
+    The host is ``weir``, another project as ``quinn``, or ``contender:NAME``. Recovery scheme and
+    controller have their parameters; the scheme is ``rack`` if left out, and empty for stacks of
+    other projects. The algorithm is ``cubic`` of ``noq/weir-cubic``, and ``None`` of a class in
+    Python. Nothing checks whether there are such a scheme and such a controller.
+    """
+
 def send_files(
     paths: Sequence[str | PathLike[str]],
     target: str,
     *,
     stack: str,
-    mss: int,
+    mss: str,
     initial_window: int,
-    max_rate_bps: int | None,
+    rate: str | None,
     pacing: bool,
     max_retransmits: int,
-    max_wait_s: float,
+    max_wait: str,
     on_event: Callable[[str, Any], object],
     key_file: str | PathLike[str] | None = None,
 ) -> tuple[list[SentFile], SendSession]:
@@ -781,25 +806,25 @@ def receive_files(
     folder: str | PathLike[str],
     bind: str,
     *,
-    max_size: int | None,
+    max_size: str | None,
     max_files: int,
     once: bool,
     on_event: Callable[[str, Any], object],
-    memory: int = ...,
-    quota: int | None = None,
-    partial_expiry_s: float = ...,
+    memory: str,
+    quota: str | None,
+    partial_expiry: str,
     key_file: str | PathLike[str] | None = None,
     key_dir: str | PathLike[str] | None = None,
 ) -> None:
     """Receive files into ``folder`` until interrupted, or with ``once`` one session's.
 
-    All senders together get at most ``memory`` bytes for what they send early or unasked. All files
-    in the folder take at most ``quota`` bytes; partial ones are removed after ``partial_expiry_s``.
+    All senders together get at most ``memory`` for what they send early or unasked. All files
+    in the folder take at most ``quota``; partial ones are removed after ``partial_expiry``.
     ``on_event`` is called with ``listening`` (``address``), ``progress`` several times a second,
     ``warning`` (``text``), and ``ended`` (``sender``, ``key``, ``failure``, ``rows``, and in
     ``omitted`` how many files of each verdict have no row) when a session is over; what it raises
     ends the receiver.
 
-    Raises ``ValueError`` for address and key, ``TransferError`` if the folder or the port
+    Raises ``ValueError`` for options, address and key, ``TransferError`` if the folder or the port
     cannot be had, ``KeyboardInterrupt`` at Ctrl-C.
     """

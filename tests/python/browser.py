@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 """What Chromium is called."""
@@ -115,3 +118,25 @@ class Series:
         element.scroll_into_view_if_needed()
         if self.page.evaluate("scrollY") != before:
             self.page.wait_for_timeout(300)  # until a wheel no longer scrolls the page
+
+
+def figures_over_time(page: Any) -> list[str]:
+    """The names of the figures over time of a page."""
+    found = page.locator("[data-series]").evaluate_all("all => all.map(e => e.dataset.series)")
+    return [name.removeprefix("series-") for name in found]
+
+
+def assert_explorable(figure: Series) -> None:
+    """Hover shows values, the wheel zooms all its diagrams, a double click shows everything."""
+    figure.hover(0.5)
+    assert any(re.search(r"\d", value) for value in figure.values)
+    before = figure.range
+    figure.wheel(-100)
+    left, right = figure.range
+    assert before[0] < left < right < before[1]
+    figure.drag(0.25, 0.75)
+    inner = figure.range
+    assert left < inner[0] < inner[1] < right
+    figure.root.locator(".u-over").first.dblclick()
+    figure.page.wait_for_timeout(100)
+    assert figure.range == pytest.approx(before, abs=0.05 * (before[1] - before[0]))

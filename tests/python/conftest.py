@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requires
 from browser import NAMES
 from typer.testing import CliRunner, Result
 
@@ -113,7 +114,14 @@ A guest in virtual time does neither.
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that run after all others. `make test-python` runs the others in parallel."""
+    """Marks the tests that run after all others, and skips those whose guest kernel is missing.
+
+    `make test-python` runs the others in parallel, and `make test-kernel` those in guests.
+    """
     for item in items:
         if item.path.stem in REAL_TIME:
             item.add_marker("realtime")
+        guest = item.get_closest_marker("guest")
+        lacking = requires.lacking_guest(guest) if guest is not None else None
+        if lacking is not None:
+            item.add_marker(pytest.mark.skip(reason=lacking))

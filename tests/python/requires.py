@@ -9,7 +9,8 @@ import pytest
 from weir.kernel import cache
 from weir.processes import netns
 
-NO_GUEST = "no guest kernel: `weir stack kernel` makes it"
+NO_GUEST = "no guest kernel: `make test-kernel` builds it"
+NO_COUNTERS = "no guest kernel whose processor counters read virtual time (docs/kernel.md)"
 
 
 def unless(lacking: str | None) -> pytest.MarkDecorator:
@@ -26,8 +27,19 @@ def programs(*names: str) -> pytest.MarkDecorator:
 namespaces = unless(netns.missing())
 """Network namespaces and links between them."""
 
-guest = unless(NO_GUEST if cache.default() is None else None)
-"""A guest kernel."""
+guest = pytest.mark.guest
+"""A guest kernel: `make test-kernel` selects these tests, and `conftest.py` skips them without."""
+
+guest_with_counters = pytest.mark.guest(virtual_tsc=True)
+"""A guest kernel whose processor counters read virtual time."""
+
+
+def lacking_guest(mark: pytest.Mark) -> str | None:
+    """What a test with this mark of `guest` lacks."""
+    has_counters = mark.kwargs.get("virtual_tsc", False)
+    if cache.default(virtual_tsc=has_counters) is not None:
+        return None
+    return NO_COUNTERS if has_counters else NO_GUEST
 
 
 def foreign_stacks(said: object) -> None:

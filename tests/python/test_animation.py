@@ -12,7 +12,7 @@ from conftest import Invoke
 
 from weir.base.errors import InputError
 from weir.report import write_animation
-from weir.report.animation import FRAME, KINDS, Animation, Wish, animation
+from weir.report.animation import FRAME, KINDS, Animation, Excerpt, animation
 from weir.running import runner
 from weir.scenario.source import Source
 
@@ -38,8 +38,8 @@ CROWD = CHAIN.replace(
 )
 
 
-def wish(start: str, span: str, *overrides: tuple[str, str]) -> Wish:
-    return Wish(Source(CHAIN, "chain.toml", overrides), None, start, span)
+def wish(start: str, span: str, *overrides: tuple[str, str]) -> Excerpt:
+    return Excerpt(Source(CHAIN, "chain.toml", overrides), None, start, span)
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_the_circle_is_as_wide_as_frames_are_read(metres: int, *, is_read: bool)
 
 
 def test_nodes_that_move_are_followed() -> None:
-    moving = animation(Wish(Source(CROWD, "crowd.toml"), 3, "1s", "1s")).data["places"]
+    moving = animation(Excerpt(Source(CROWD, "crowd.toml"), 3, "1s", "1s")).data["places"]
     assert moving is not None
     assert any(len(seen) > 2 for seen in moving)
     for seen in moving:

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from weir.base.errors import ClusterError, RunError
-from weir.running.batches import BATCH_S, Batches, Ended, Work, work_off
+from weir.running.batches import BATCH_S, Batches, Ended, Work, run_batch
 
 
 class KilledError(Exception):
@@ -24,7 +24,7 @@ class Pool(Executor):
         self.asked: list[tuple[list[Work], Future[Any]]] = []
 
     def submit(self, function: Any, /, *args: Any, **_: Any) -> Future[Any]:
-        assert function is work_off
+        assert function is run_batch
         self.asked.append((args[0], Future()))
         return self.asked[-1][1]
 
@@ -120,7 +120,7 @@ def test_a_shutdown_cancels_the_answers() -> None:
 
 
 def test_a_run_that_fails_spares_the_others_of_its_batch() -> None:
-    ended = work_off([(run, (1,)), (run, ()), (run, (2,))], lambda: None)
+    ended = run_batch([(run, (1,)), (run, ()), (run, (2,))], lambda: None)
     one, failed, other = ended.results
     assert isinstance(failed, str)
     assert "missing" in failed
@@ -134,4 +134,4 @@ def test_nothing_is_done_where_the_check_refuses() -> None:
         raise ClusterError("not here")
 
     with pytest.raises(ClusterError, match="not here"):
-        work_off([(run, (1,))], refuse)
+        run_batch([(run, (1,))], refuse)

@@ -174,7 +174,7 @@ def test_a_run_that_fails_fails_alone(plan: Plan, pair: Workers) -> None:
     sound = plan.runs[0].case.scenario
     with clusters.connected(str(pair.file)) as executor:
         answers = [executor.submit(runner.execute, sound, seed) for seed in range(8)]
-        bad = executor.submit(runner.execute, Effective("{}", {}), 1)
+        bad = executor.submit(runner.execute, Effective({}), 1)
         assert "at least one [[flow]] is needed" in str(bad.exception(30))
         tables = answers[3].result(30)
     assert tables["flows"].equals(runner.execute(sound, 3)["flows"])
@@ -219,11 +219,11 @@ def test_another_version_is_refused(tmp_path: Path, pair: Workers) -> None:
 def test_a_worker_that_comes_later_is_asked_too() -> None:
     """With every batch, as it is not there when the others are asked."""
     own = clusters.identity()
-    clusters.Alike(own)()
+    clusters.WorkerCheck(own)()
     with pytest.raises(ClusterError, match="a worker simulates otherwise than this machine"):
-        clusters.Alike({**own, "probe": "another"})()
+        clusters.WorkerCheck({**own, "probe": "another"})()
     with pytest.raises(ClusterError, match=r"has polars .*, this machine 0\.1"):
-        clusters.Alike({**own, "polars": "0.1"})()
+        clusters.WorkerCheck({**own, "polars": "0.1"})()
 
 
 @pytest.mark.parametrize(

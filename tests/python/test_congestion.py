@@ -80,7 +80,7 @@ def tables(stack: str, text: str, seed: int, *more: tuple[str, str]) -> dict[str
         ]
     )
     scenario = Source(toml, "scenario", more).effective()
-    with trust.deciding(trust.everything):
+    with trust.deciding(trust.trust_all):
         found = execute(scenario, seed)
     return {
         name: table.drop("stack") if "stack" in table.columns else table
@@ -200,9 +200,10 @@ def test_threads_processes_and_hash_seeds_change_nothing(mine: Path) -> None:
     for other in (threads, processes):
         assert_frame_equal(alone.samples, other.samples, check_exact=True)
     script = (
-        "import hashlib, sys; from weir import trust; from weir.running.runner import execute\n"
+        "import hashlib, sys; from weir.controllers import trust\n"
+        "from weir.running.runner import execute\n"
         "from weir.scenario.source import Effective\n"
-        "with trust.deciding(trust.everything):\n"
+        "with trust.deciding(trust.trust_all):\n"
         "    tables = execute(Effective.from_json(sys.stdin.read()), 1)\n"
         "text = ''.join(name + table.write_json() for name, table in sorted(tables.items()))\n"
         "print(hashlib.sha256(text.encode()).hexdigest())"

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+import re
+import shutil
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from browser import opened
 from made import described
 
+from weir import load
 from weir.api import reports
 from weir.api.studies import study
 from weir.cells import claims
 from weir.cells.cells import Cells, cell
 from weir.cells.protocol import StudyResult
+from weir.graphics import theme
 from weir.statistics.intervals import Estimate
 from weir.studies.random_loss import measures as laws
 from weir.studies.steps import measures as steps
@@ -23,6 +29,7 @@ NAMES = ("coexist", "random-loss", "rtt-fairness", "steps")
 
 
 Ran = Callable[[str], StudyResult]
+Drawn = Callable[[str], Path]
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +42,12 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
         return study(name, repeat=2, out=out, show_progress=False)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def drawn(ran: Ran) -> Drawn:
+    """Draws the report of a study from disk, once."""
+    return cache(lambda name: reports.write(ran(name).results))
 
 
 @pytest.fixture(scope="module", params=NAMES)
@@ -58,9 +71,9 @@ def test_findings_are_sentences(done: StudyResult) -> None:
         assert not {"nan", "None"} & set(finding.split()), finding
 
 
-def test_the_report_can_be_drawn_again_from_disk(done: StudyResult) -> None:
-    path = reports.write(done.results)
-    text = Path(path).read_text(encoding="utf-8")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_report_can_be_drawn_again_from_disk(name: str, drawn: Drawn) -> None:
+    text = drawn(name).read_text(encoding="utf-8")
     assert "What was expected" in text
     assert text.count("vega-embed") or text.count("<svg"), "no figure at all"
 
@@ -162,3 +175,64 @@ def test_the_phases_of_a_link_follow_each_other() -> None:
         assert ats == sorted(ats)
         assert ats[0] == 0
         assert ats[-1] < link["seconds"]
+
+
+# What a reader sees.
+
+
+@pytest.fixture(scope="module")
+def coexist(drawn: Drawn) -> Path:
+    return drawn("coexist")
+
+
+def test_many_further_findings_are_folded(
+    coexist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "coexist"
+    shutil.copytree(coexist.parent, folder)
+    folded = re.compile(r"<summary>Show all (\d+)</summary>")
+    assert not folded.findall(coexist.read_text(encoding="utf-8"))
+    monkeypatch.setattr("weir.studies.report._MOST_SHOWN", 3)
+    (count,) = folded.findall(reports.write(load(folder)).read_text(encoding="utf-8"))
+    assert int(count) > 3
+
+
+@pytest.fixture(params=["light", "dark"])
+def heat(request: pytest.FixtureRequest, chromium: Any, coexist: Path) -> Iterator[Any]:
+    with opened(chromium, coexist, color_scheme=request.param) as page:
+        figure = page.locator("#figure-share")
+        figure.scroll_into_view_if_needed()
+        figure.locator("svg.marks").wait_for()
+        yield figure
+
+
+def test_numbers_of_a_heat_map_can_be_read_in_light_and_dark(heat: Any) -> None:
+    """A contrast of at least 4.5 with the cell below (WCAG 2.2, 1.4.3)."""
+    cells = heat.locator("[aria-roledescription='rect mark']").evaluate_all(_FILLS)
+    texts = heat.locator("[aria-roledescription='text mark']").evaluate_all(_FILLS)
+    assert len(cells) == len(texts) == 3 * 16
+    for below, text in zip(cells, texts, strict=True):
+        one, other = (theme.luminance(tuple(part / 255 for part in c)) for c in (below, text))
+        contrast = (max(one, other) + 0.05) / (min(one, other) + 0.05)
+        assert contrast >= 4.5, (below, text)
+
+
+def test_the_cell_of_a_heat_map_that_is_pointed_at_is_shown(heat: Any) -> None:
+    tip = heat.page.locator("#vg-tooltip-element")
+    shown = []
+    for at in (1, 7):
+        # A reader points at the number, which lies on the cell.
+        text = heat.locator("[aria-roledescription='text mark']").nth(at)
+        text.hover()
+        words = tip.text_content()
+        assert text.text_content() in words
+        label = (
+            heat.locator("[aria-roledescription='rect mark']").nth(at).get_attribute("aria-label")
+        )
+        for part in label.split("; "):
+            assert part.partition(": ")[2] in words
+        shown.append(words)
+    assert shown[0] != shown[1]
+
+
+_FILLS = """all => all.map(e => getComputedStyle(e).fill.match(/\\d+/g).slice(0, 3).map(Number))"""

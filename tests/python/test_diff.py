@@ -94,6 +94,7 @@ def test_common_seeds_are_compared_pair_by_pair(baseline: Results, made: Made) -
     assert goodput.difference.estimate.mean == pytest.approx(sum(pairs) / 4)
 
 
+@pytest.mark.slow
 def test_alike_sets_differ_no_more_often_than_is_said(made: Made) -> None:
     """60 pairs of sets of 5 runs, all of other seeds: of those as many may differ as is said.
 

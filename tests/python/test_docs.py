@@ -16,9 +16,11 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import figures
 import pytest
 import requires
 from conftest import Invoke
+from figures import FIGURES, Figure
 from typer.testing import CliRunner
 
 import weir
@@ -34,6 +36,7 @@ DOCUMENTS = sorted(
         *ROOT.glob("docs/**/*.md"),
         *ROOT.glob("fuzz/*.md"),
         *ROOT.glob("crates/*/*.md"),
+        *ROOT.glob("adapters/*/*.md"),
     ]
 )
 
@@ -45,6 +48,8 @@ _LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
 _CODE = re.compile(r"`([^`\n]+)`")
 CATALOGUE = ROOT / "docs/catalogue.md"
+MOST_PAGES = 25
+"""Directly in `docs`, and in the first two levels of the site's navigation."""
 _BEGIN = "<!-- catalogue: written by a test from `weir list` -->\n"
 _END = "<!-- end of catalogue -->\n"
 _TINY = {
@@ -59,6 +64,16 @@ _BEFORE: dict[str, list[tuple[str, ...]]] = {
     "read": [("--pcap", "captures")],
 }
 """What a verb needs before: comparisons with these options."""
+_TESTED_ELSEWHERE = {
+    *("study", "conform", "validate", "relay", "link"),
+    *("send", "recv", "test", "ui"),
+}
+"""Verbs whose commands take long or have two sides."""
+_CHANGE_THE_MACHINE = [["stack", what] for what in ("kernel", "contender", "bpf", "remove")]
+_ALONE = {"--save", "--new-key"}
+"""Options with which a verb of two sides has one."""
+_OTHER_MACHINES = {"--virtual", "--dask", "--hosts"}
+"""Options of guests, clusters and runs between hosts."""
 _SHORT = ("--set", "measure.duration=12s", "--set", "measure.warmup=0s")
 """A scenario's minute in real time, cut down to where its last flow has begun."""
 
@@ -79,6 +94,17 @@ class Command:
     def real_time(self) -> bool:
         """Whether it runs a world with a real clock."""
         return bool({"udp", "kernel", "bpf"} & set(self.words))
+
+    @property
+    def has_other_tests(self) -> bool:
+        """Whether what it does is tested elsewhere: it takes long, or more than one process."""
+        words = self.words[1:]
+        return (
+            (bool(_TESTED_ELSEWHERE & set(words[:1])) and not _ALONE & set(words))
+            or words[:2] in _CHANGE_THE_MACHINE
+            or bool(_OTHER_MACHINES & set(words))
+            or any("/test/latest" in word for word in words)
+        )
 
     def __str__(self) -> str:
         return f"{self.document.name}: {self.line}"
@@ -106,8 +132,9 @@ _FIRST = {c.line: c for c in reversed(COMMANDS) if c.words[0] == "weir"}
 OURS = [
     pytest.param(command, marks=pytest.mark.realtime if command.real_time else ())
     for command in reversed(_FIRST.values())
+    if not command.has_other_tests
 ]
-"""Each once, where it stands first."""
+"""Each once, where it stands first, without those that have tests of their own."""
 OTHERS = [command for command in COMMANDS if command.words[0] != "weir"]
 WITH_OUTPUT = [
     document
@@ -122,6 +149,7 @@ def test_the_documents_have_commands_and_links() -> None:
     assert len([c for c in COMMANDS if (c.words[0], c.document.name) == ("weir", "README.md")]) >= 5
     assert any(command.words[0] == "make" for command in OTHERS)
     assert sum(len(_links(document)) for document in DOCUMENTS) >= 20
+    assert len(OURS) >= 50
 
 
 @pytest.mark.parametrize("command", OURS, ids=str)
@@ -130,18 +158,6 @@ def test_a_command_works(command: Command, invoke: Invoke) -> None:
     write_files(command.document)
     for options in _BEFORE.get(words[0], []):
         assert invoke("compare", "reno", "cubic", *_TINY["compare"], *options).exit_code == 0
-    if words[0] in {"study", "conform", "validate", "relay", "link"}:
-        pytest.skip("studies, conformance, validation, relays and links have their own tests")
-    if words[:2] == ["stack", "kernel"] or "--virtual" in words:
-        pytest.skip("guests have their own tests, and few machines their kernel")
-    if words[:2] in (["stack", "bpf"], ["stack", "remove"], ["stack", "contender"]):
-        pytest.skip("what changes the running kernel, or builds programs, has its own tests")
-    if "--dask" in words or "--hosts" in words:
-        pytest.skip("clusters and runs between hosts have their own tests")
-    has_two_sides = words[0] in {"send", "recv", "test", "ui"}
-    is_alone = "--save" in words or "--new-key" in words
-    if (has_two_sides and not is_alone) or any("/test/latest" in word for word in words):
-        pytest.skip("transfers, path tests and the page have two sides, and their own tests")
     short = _SHORT if words[0] == "run" and "kernel" in words else ()
     result = invoke(*words, *_TINY.get(words[0], ()), *short)
     requires.foreign_stacks(result.output)
@@ -214,18 +230,38 @@ def test_the_catalogue_lists_what_there_is() -> None:
     assert listed == _catalogue(), "WEIR_BLESS=1 pytest tests/python/test_docs.py rewrites it"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/README.md"])
-def test_the_headline_is_that_of_the_validation(page: str) -> None:
-    """The number of rows that agree with Linux is the one that a test writes."""
-    results = (ROOT / "docs/validation.md").read_text(encoding="utf-8")
-    (rows,) = re.findall(
-        r"<!-- results: .*?^- (\d+ of \d+) judged rows hold\.$", results, re.M | re.S
-    )
+@pytest.mark.parametrize("figure", FIGURES.values(), ids=FIGURES)
+def test_a_figure_is_the_same_in_all_its_places(figure: Figure) -> None:
+    assert figure.wrong() == [], "WEIR_BLESS=1 pytest tests/python/test_docs.py -k figure writes it"
+
+
+@pytest.mark.skipif("WEIR_BLESS" not in os.environ, reason="rewrites documents")
+def test_bless_the_figures() -> None:
+    figures.write()
+
+
+@pytest.mark.parametrize(
+    ("page", "pattern"),
+    [
+        ("README.md", r"(\d+)\s+recorded kernel runs"),
+        ("docs/validation/README.md", r"(\d+)\s+recordings, of Linux"),
+        ("tests/truth/README.md", r"Recordings of (\d+) runs"),
+    ],
+)
+def test_the_number_of_recorded_runs_is_that_of_their_summary(page: str, pattern: str) -> None:
     recorded = len(json.loads((ROOT / "tests/truth/summary.json").read_text(encoding="utf-8")))
-    assert f"| recorded runs of Linux 6.1 | {rows} rows" in results
-    text = (ROOT / page).read_text(encoding="utf-8")
-    assert re.findall(r"agrees with Linux 6\.1: (\d+ of \d+) rows", text) == [rows]
-    assert set(re.findall(r"(\d+)\s+recorded kernel runs", text)) <= {str(recorded)}
+    assert re.findall(pattern, (ROOT / page).read_text(encoding="utf-8")) == [str(recorded)]
+
+
+def test_the_map_is_short_and_complete() -> None:
+    top = sorted((ROOT / "docs").glob("*.md"))
+    assert len(top) <= MOST_PAGES
+    index = ROOT / "docs/README.md"
+    listed = {(index.parent / link.partition("#")[0]).resolve() for link in _links(index)}
+    pages = set((ROOT / "docs").glob("**/*.md")) - {index}
+    assert {page for page in pages if page.parent.name != "studies"} <= listed
+    _, navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:\n")
+    assert 10 <= len(re.findall(r"^(?: {2}| {6})- ", navigation, re.MULTILINE)) <= MOST_PAGES
 
 
 def test_contributing_names_files_that_exist() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -17,11 +18,19 @@ LIGHT = ["send", "recv", "relay", "link", "test", "list", "doctor"]
 
 def loaded_by(code: str) -> set[str]:
     """The packages that a new interpreter has imported after `code`."""
-    report = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}\n{report}"], capture_output=True, text=True, check=True
-    )
-    return set(done.stdout.splitlines()[-1].split())
+    return loaded_after([code])[code]
+
+
+def loaded_after(steps: Sequence[str]) -> dict[str, set[str]]:
+    """The packages that one new interpreter has imported after each of these steps, in turn."""
+    report = f"print({MARK!r}, *{{name.partition('.')[0] for name in sys.modules}})"
+    code = "\n".join(["import sys", *(f"{step}\n{report}" for step in steps)])
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
+    return {step: set(line.split()[1:]) for step, line in zip(steps, lines, strict=True)}
+
+
+MARK = "loaded:"
 
 
 def verb(*args: str) -> str:
@@ -32,19 +41,13 @@ def verb(*args: str) -> str:
     )
 
 
-@pytest.mark.parametrize("code", ["import weir", "import weir._native", "import weir.cli"])
-def test_the_package_alone_loads_nothing_heavy(code: str) -> None:
-    assert "weir" in loaded_by(code)
-    assert not loaded_by(code) & HEAVY
-
-
-@pytest.mark.parametrize("name", LIGHT)
-def test_verbs_of_the_network_load_nothing_heavy(name: str) -> None:
-    assert not loaded_by(verb(name, "--help")) & HEAVY
-
-
-def test_a_list_of_what_rust_has_loads_nothing_heavy() -> None:
-    assert not loaded_by(verb("list", "controllers")) & HEAVY
+def test_the_package_and_verbs_of_the_network_load_nothing_heavy() -> None:
+    """Nor does a list of what Rust has. A step that loads something heavy is named."""
+    packages = ["import weir", "import weir._native", "import weir.cli"]
+    verbs = [*(verb(name, "--help") for name in LIGHT), verb("list", "controllers")]
+    loaded = loaded_after([*packages, *verbs])
+    assert all("weir" in names for names in loaded.values())
+    assert {step: names & HEAVY for step, names in loaded.items() if names & HEAVY} == {}
 
 
 def test_an_experiment_begins_before_statistics_and_pictures_are_loaded() -> None:

@@ -1,38 +1,21 @@
-"""Linux's TCP in a guest: skipped where no guest kernel has been built, unless it is requested."""
+"""Linux's TCP in a guest."""
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
+import requires
 from conftest import Invoke
 
 import weir
 from weir.guest import world
-from weir.kernel import build as building
-from weir.kernel import cache
-from weir.kernel.cache import Kernel
-from weir.running.runner import default_jobs, execute
+from weir.running.runner import execute
 from weir.scenario.plans import Comparison
 from weir.scenario.source import SIM, VIRTUAL, Effective, Source
 
-REQUESTED = os.environ.get("WEIR_TEST_UML") == "1"
-
-pytestmark = [
-    pytest.mark.skipif(
-        cache.default() is None and not REQUESTED,
-        reason="no guest kernel: `weir stack kernel` makes it, or WEIR_TEST_UML=1 builds it here",
-    ),
-    pytest.mark.timeout(3600 if REQUESTED else 300),
-]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def kernel() -> Kernel:
-    """Built here if it is requested."""
-    return building.build(jobs=default_jobs(), report=lambda *_: None)[0]
+pytestmark = [requires.guest, pytest.mark.timeout(300)]
 
 
 def scenario(stack: str, loss: str = "0%") -> str:

@@ -1,4 +1,4 @@
-"""`weir link --virtual`: commands in a guest; skipped where no guest kernel has been built."""
+"""`weir link --virtual`: commands in a guest."""
 
 from __future__ import annotations
 
@@ -314,14 +314,7 @@ print(before, between, turns, rdtsc() - time.monotonic_ns())
 """
 
 
-needs_counters = requires.unless(
-    "no such guest kernel: `weir stack kernel --virtual-tsc` makes it"
-    if cache.default(virtual_tsc=True) is None
-    else None
-)
-
-
-@needs_counters
+@requires.guest_with_counters
 def test_counters_of_processors_read_virtual_time(tmp_path: Path) -> None:
     """Otherwise they are those of the host, and differ from run to run."""
     first, again = (
@@ -337,7 +330,7 @@ def test_counters_of_processors_read_virtual_time(tmp_path: Path) -> None:
     assert -100_000 < off < 0
 
 
-@needs_counters
+@requires.guest_with_counters
 def test_another_instruction_that_faults_still_ends_a_process(tmp_path: Path) -> None:
     halting = COUNTER.replace('"0f31"', '"f4"')
     assert halting != COUNTER

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from browser import Series, assert_explorable, figures_over_time, opened
 from made import described
 
 from weir.cells import claims
@@ -14,13 +17,17 @@ from weir.cells.cells import Cells, cell, interval_text
 from weir.cells.protocol import Settings, StudyResult
 from weir.dynamics.fairness import jain
 from weir.experiments.contest import Contests
+from weir.report.model import ReportSection
 from weir.running.execution import run_plan
 from weir.scenario.source import Source
 from weir.scenario.sweep import Plan, plan
 from weir.statistics.intervals import Estimate
+from weir.studies.described import DescribedStudy
 from weir.studies.muzha.measures import index_of_printed, printed_range
+from weir.studies.report import write_study
 
 TINY = {"lengths": [4], "seconds": 7, "repeat": 2}
+SPEEDS = [2, 30]
 WINDOWS = (4, 8, 32)
 
 
@@ -34,12 +41,27 @@ pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
-    """Every part of the study with the shortest chain, two seeds and two seconds that count."""
-    tiny = described("muzha")
-    tiny.data["sizes"]["small"] = TINY
+def tiny() -> DescribedStudy:
+    """Every part with the shortest chain, the ends of the speeds and two seconds that count."""
+    study = described("muzha")
+    study.data["sizes"]["small"] = TINY
+    study.data["constants"]["speeds"] = SPEEDS
+    (moving,) = (entry for entry in study.data["case"] if entry["label"].startswith("mobility"))
+    moving["set"]["measure.repeat"] = "{{ repeat }}"
+    return study
+
+
+@pytest.fixture(scope="module")
+def done(tiny: DescribedStudy, tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
+    """Its results with two seeds, for all tests below."""
     out = tmp_path_factory.mktemp("muzha")
     return tiny.run(Settings(how={"out": out, "show_progress": False}))
+
+
+@pytest.fixture(scope="module")
+def sections(tiny: DescribedStudy, done: StudyResult) -> Sequence[ReportSection]:
+    """The parts of its report."""
+    return tiny.sections(done.results, done.rows)
 
 
 @pytest.fixture(scope="module")
@@ -51,6 +73,7 @@ def test_the_full_size_has_the_lengths_and_times_of_the_slides() -> None:
     sizes = STUDY.data["sizes"]["full"]
     assert sizes["lengths"] == [4, 5, 6, 7, 8, 9, 10, 13, 16, 32]
     assert (sizes["repeat"], sizes["seconds"]) == (10, 50)
+    assert STUDY.constants["speeds"] == [2, 10, 20, 30]
 
 
 # What is published.
@@ -115,6 +138,7 @@ def test_every_scenario_has_the_settings_of_the_source(full: Plan) -> None:
     assert len(full.cases) > 500
     for case in full.cases:
         assert case.scenario.repeat >= 10 or case.label.startswith("trace"), case.label
+        assert case.scenario.repeat == 20 or not case.label.startswith("mobility"), case.label
         for flow in case.scenario.fields["flow"]:
             assert flow["initial_window"] == 2, case.label
             assert (flow["delayed_ack"], flow["timestamps"]) == ("off", False), case.label
@@ -310,7 +334,7 @@ def test_findings_are_sentences_made_from_the_cells(done: StudyResult) -> None:
     ],
 )
 def test_the_claim_of_more_throughput_needs_the_whole_interval(
-    low: float, high: float, verdict: str, answer: str, done: StudyResult
+    low: float, high: float, verdict: str, answer: str, tiny: DescribedStudy, done: StudyResult
 ) -> None:
     ours = Estimate((low + high) / 2, low, high, 10)
     gains = [f"gain, window {window}" for window in WINDOWS]
@@ -319,16 +343,15 @@ def test_the_claim_of_more_throughput_needs_the_whole_interval(
         for gain in gains
         for column in ("4 hops", "all lengths")
     ]
-    stated = STUDY.claims(made)
+    stated = tiny.claims(made)
     own = [c for c in stated if "NewReno on a chain, all lengths," in str(c["row"])]
     assert len(own) == len(WINDOWS)
     assert all(str(c["note"]).startswith(verdict) for c in own)
     others = [row for row in done.rows if row["table"] not in gains or row["row"] != "Muzha"]
-    assert answer in STUDY.findings([*made, *others], STUDY.constants)[1]
+    assert answer in tiny.findings([*made, *others], tiny.constants)[1]
 
 
-def test_the_report_can_be_drawn_again_from_disk(done: StudyResult) -> None:
-    sections = STUDY.sections(done.results, done.rows)
+def test_the_report_can_be_drawn_again_from_disk(sections: Sequence[ReportSection]) -> None:
     titles = [section.title for section in sections]
     assert len(titles) == len(set(titles)) > 8
     figures = [figure for section in sections for figure in section.figures]
@@ -336,3 +359,36 @@ def test_the_report_can_be_drawn_again_from_disk(done: StudyResult) -> None:
     for figure in figures:
         assert figure.svg().startswith("<svg"), figure.name
         assert figure.runs, figure.name
+
+
+# What a reader sees.
+
+
+@pytest.fixture(scope="module")
+def report(done: StudyResult, sections: Sequence[ReportSection]) -> Path:
+    return write_study(done.results, "muzha", "", sections)
+
+
+def test_windows_of_muzha_are_linked_within_their_figure(chromium: Any, report: Path) -> None:
+    with opened(chromium, report) as page:
+        names = figures_over_time(page)
+        assert "dynamics" in names
+        figure = Series(page, "dynamics")
+        assert figure.panels.count() > 1
+        assert_explorable(figure)
+        figure.hover(0.6)
+        per_panel = figure.root.locator(".panel").evaluate_all(
+            "all => all.map(p => [...p.querySelectorAll('.values output')].map(o => o.textContent))"
+        )
+        assert len(per_panel) == figure.panels.count()
+        assert all(any(values) for values in per_panel)
+
+
+def test_every_figure_of_a_study_is_drawn_without_warnings(chromium: Any, report: Path) -> None:
+    """`opened` fails on any message of Vega."""
+    with opened(chromium, report) as page:
+        figures = page.locator("[data-spec]")
+        assert figures.count() >= 5
+        for figure in figures.all():
+            figure.scroll_into_view_if_needed()
+            figure.locator("svg.marks").first.wait_for()

@@ -68,7 +68,7 @@ def test_no_text_of_a_named_file_is_printed(key: str, tmp_path: Path) -> None:
     file = tmp_path / "shadow"
     file.write_text(f"{PRIVATE}\n{PRIVATE}\n", encoding="utf-8")
     try:
-        output = _native.Scenario.parse(scenario(key, file), [], "test.toml").to_json()
+        output = str(_native.Scenario.parse(scenario(key, file), [], "test.toml").fields())
     except _native.ScenarioError as error:
         output = str(error)
     for part in PRIVATE.split("$"):

@@ -27,7 +27,7 @@ from weir.links.relay import Relay
 from weir.modelling.inputs import measure
 from weir.pathtest import ssh
 from weir.pathtest.options import PathTest, ServerOptions
-from weir.report.animation import Wish
+from weir.report.animation import Excerpt
 from weir.running.execution import Execution
 from weir.scenario.plans import Comparison
 from weir.transfer.files import receive, send
@@ -41,7 +41,7 @@ VERBS: dict[str, tuple[Callable[..., Any], ...]] = {
     "relay": (Relay,),
     "link": (Link, GuestOptions),
     "test": (PathTest, ServerOptions, ssh.started),
-    "ui": (Wish,),
+    "ui": (Excerpt,),
     "stack": (kernels.build, contenders.build),
     "export": (export,),
     "model": (measure,),

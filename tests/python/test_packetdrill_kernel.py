@@ -1,4 +1,4 @@
-"""Packet scripts against Linux's TCP in a guest: skipped where no guest kernel has been built."""
+"""Packet scripts against Linux's TCP in a guest."""
 
 from __future__ import annotations
 

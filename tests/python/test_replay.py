@@ -17,7 +17,7 @@ import weir
 from weir import _native
 from weir.base.errors import InputError
 from weir.laboratory import page, replay
-from weir.report.animation import Wish
+from weir.report.animation import Excerpt
 from weir.scenario.source import Source, library, read
 
 INDEX = """<html><head>
@@ -48,7 +48,7 @@ def test_the_text_in_the_page_is_the_whole_scenario(name: str) -> None:
     """Also what its files contain: a page reads none."""
     whole = read(name).at({})
     again = _native.Scenario.parse(replay.toml(whole.fields), [], "page")
-    found = json.loads(again.to_json())
+    found = again.fields()
     found.pop("sweep", None)
     assert found == whole.fields
 
@@ -57,7 +57,7 @@ def test_any_text_is_kept() -> None:
     name = 'quote " \\ newline \n tab \t control \x01 \x7f letter ü </script>'
     fields = {**read("two-flows").at({}).fields, "description": name}
     again = _native.Scenario.parse(replay.toml(fields), [], "page")
-    assert json.loads(again.to_json())["description"] == name
+    assert again.fields()["description"] == name
 
 
 def test_numbers_without_an_end_are_toml() -> None:
@@ -92,7 +92,7 @@ def test_the_policy_allows_its_script_alone(chromium: Any, tmp_path: Path) -> No
     """A script that ends others, or begins a comment, runs as it is."""
     whole = read("two-flows").at({})
     path = tmp_path / "page.html"
-    path.write_text(replay.replay(Wish(read("two-flows")), whole), encoding="utf-8")
+    path.write_text(replay.replay(Excerpt(read("two-flows")), whole), encoding="utf-8")
     with opened(chromium, path) as tab:
         assert tab.title() == "</script></ScRipt><!--two-flows"
 
@@ -118,13 +118,13 @@ def test_what_cannot_be_shown_is_refused(
 @pytest.mark.usefixtures("built")
 def test_what_only_this_machine_runs_is_refused() -> None:
     whole = read("two-flows", (("flow.0.stack", "rack/reno"),)).at({})
-    wish = Wish(Source("", "mine.toml"))
+    wish = Excerpt(Source("", "mine.toml"))
     foreign = {**whole.fields, "flow": [{"stack": "quinn/cubic"}]}
     with pytest.raises(InputError, match=r"mine.toml: stack = quinn/cubic: a page has no stacks"):
-        replay.replay(wish, weir.scenario.source.Effective("", foreign))
+        replay.replay(wish, weir.scenario.source.Effective(foreign))
     scripted = {**whole.fields, "controllers": {"mine.py": "class Mine: ..."}}
     with pytest.raises(InputError, match=r"mine.toml: mine.py: a page cannot run controllers"):
-        replay.replay(wish, weir.scenario.source.Effective("", scripted))
+        replay.replay(wish, weir.scenario.source.Effective(scripted))
 
 
 def test_without_the_page_the_error_names_make_lab(

@@ -176,7 +176,7 @@ def test_other_processes_run_what_this_one_may(
 
 def test_the_text_counts_and_not_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with trust.deciding(trust.everything):
+    with trust.deciding(trust.trust_all):
         Source(SCENARIO, "scenario").at({})
     Path(RAN).unlink()
     Source(SCENARIO, "scenario").at({})

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import figures
 import polars as pl
 import pytest
 from conftest import Invoke
@@ -494,7 +495,7 @@ def test_nothing_to_compare_is_refused_with_the_reasons(invoke: Invoke, tmp_path
 
 # Documented.
 
-DOCUMENT = TRUTH.parents[1] / "docs" / "validation.md"
+DOCUMENT = TRUTH.parents[1] / "docs" / "validation" / "README.md"
 _BEGIN = "<!-- results: written by a test from `weir validate --reference tests/truth` -->\n"
 _END = "<!-- end of results -->\n"
 _STALE = 0.01
@@ -545,3 +546,4 @@ def test_bless_the_results_in_the_documentation(tmp_path: Path) -> None:
     after = rest.split(_END)[1]
     whole = "".join((before, _BEGIN, "\n", text, "\n", points, "\n", _END, after))
     DOCUMENT.write_text(whole, encoding="utf-8")
+    figures.write()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import socket
 from collections import Counter
@@ -13,6 +12,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import requires
 from conftest import Invoke
 
 from weir import _native, load
@@ -226,8 +226,10 @@ def test_our_receivers_offer_what_a_guests_do(
 
 def test_our_receivers_offer_what_this_kernels_do() -> None:
     major, minor = (int(part) for part in platform.release().split(".")[:2])
-    assert receiver.offers_all_at_first() or (major, minor) < (6, 11)
-    assert receiver.here() == (NEWER if receiver.offers_all_at_first() else receiver.GROWING)
+    assert receiver.offers_whole_buffer_at_first() or (major, minor) < (6, 11)
+    assert receiver.here() == (
+        NEWER if receiver.offers_whole_buffer_at_first() else receiver.GROWING
+    )
 
 
 REFUSED = {
@@ -275,9 +277,8 @@ def test_a_live_kernel_stands_beside_the_simulator(tmp_path: Path) -> None:
     assert doubted or goodput["holds"], goodput
 
 
+@requires.guest
 def test_a_kernel_in_virtual_time_does_what_the_simulator_does(tmp_path: Path) -> None:
-    if cache.default() is None and "WEIR_TEST_UML" not in os.environ:
-        pytest.skip("no guest kernel (`weir stack kernel` makes it); WEIR_TEST_UML=1 insists")
     # How often DCTCP hears of marks shows each acknowledgement more or less.
     found = _validated(tmp_path, "10m-1bdp-dctcp", virtual=True)
     judged = [row for row in found.rows if row["tolerance"]]

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import figures
 import numpy as np
 import pytest
 from conftest import Invoke
@@ -38,7 +39,7 @@ SUBSET = (
 )
 """What is run here, all of it as `weir validate --radio` runs it."""
 
-DOCUMENT = Path(__file__).parents[2] / "docs" / "validation-radio.md"
+DOCUMENT = Path(__file__).parents[2] / "docs" / "validation" / "radio.md"
 _BEGIN = "<!-- radio: written by a test from `weir validate --radio` -->\n"
 _END = "<!-- end of radio -->\n"
 
@@ -245,6 +246,7 @@ def test_the_document_has_what_the_command_printed(found: Validation, tmp_path: 
         DOCUMENT.write_text(
             f"{before}{_BEGIN}\n{tables}\n{points}\n{_END}{after}", encoding="utf-8"
         )
+        figures.write()
         return
     cells = {cell.strip() for line in listed.splitlines() for cell in line.split("|")}
     for row in found.rows:

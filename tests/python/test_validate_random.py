@@ -16,6 +16,7 @@ from test_schemas import check
 
 from weir import _native, load
 from weir.api.reports import write
+from weir.kernel.recipe import CONTROLS
 from weir.recordings import judge
 from weir.recordings.receiver import GROWING
 from weir.recordings.truth import Flow, Reference
@@ -25,7 +26,6 @@ from weir.validation import chance, spread
 from weir.validation import kernel as kernels
 from weir.validation.cases import SEND_BUFFER, Scene
 from weir.validation.sampled import (
-    CONTROLS,
     DRAWN,
     DURATION_S,
     LOSS,

@@ -15,10 +15,12 @@ DOCUMENTS = [
     ROOT / "CONTRIBUTING.md",
     *sorted(ROOT.glob("docs/**/*.md")),
     *sorted(ROOT.glob("crates/*/*.md")),
+    *sorted(ROOT.glob("adapters/*/*.md")),
 ]
 """Pages where no word of the list may be."""
 
 SOURCES = (
+    "adapters",
     "bench",
     *(f"crates/{path.name}" for path in sorted((ROOT / "crates").iterdir()) if path.is_dir()),
     "docs/.site",

@@ -209,10 +209,10 @@ fn an_unbounded_window_is_the_largest_number() {
     assert_eq!((cc.congestion_window(), cc.is_congestion_limited()), (u32::MAX, false));
 }
 
-/// The last column of the table in `docs/adapters.md`.
+/// The last column of the table in `docs/stacks/adapters.md`.
 #[test]
 fn the_documentation_says_which_controllers_run_here() {
-    let page = include_str!("../../../docs/adapters.md");
+    let page = include_str!("../../../docs/stacks/adapters.md");
     let table = page.split("<!-- controllers -->").nth(1).expect("the table");
     let rows: Vec<_> = table.lines().filter(|line| line.starts_with("| `")).collect();
     assert_eq!(rows.len(), weir_cc::CcConfig::CATALOGUE.len());

@@ -132,7 +132,7 @@ impl Connection {
         segment.has(SYN) && !segment.has(ACK) && self.is_closed
     }
 
-    /// Takes in a packet from `source`.
+    /// Processes a packet from `source`.
     pub(crate) fn handle(&mut self, time: u64, source: SocketAddr, id: u16, segment: &Segment) {
         let from = usize::from(source != self.ends[0]);
         if self.is_duplicate(time, from, id, segment) {

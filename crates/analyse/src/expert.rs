@@ -73,7 +73,7 @@ impl Expert {
         self.sides[1].scale = scales[1];
     }
 
-    /// Takes in a packet from side `from`.
+    /// Processes a packet from side `from`.
     pub(crate) fn handle(&mut self, time: u64, from: usize, segment: &Segment) {
         let seen = self.look(time, from, segment);
         let is_answer_to_probe = self.count_acks(from, &seen);

@@ -57,7 +57,7 @@ impl Table {
         name.clone_into(&mut self.file);
     }
 
-    /// Takes in a segment.
+    /// Processes a segment.
     pub(crate) fn handle(&mut self, packet: &Packet, segment: &Segment) {
         let (source, destination) = (packet.source, packet.destination);
         let key = (packet.interface, source.min(destination), source.max(destination));

@@ -59,12 +59,12 @@ struct Flow {
     largest: u32,
     version: Option<u32>,
     /// From the client, and from the server.
-    ways: [Way; 2],
+    directions: [DirectionCounts; 2],
 }
 
 /// One direction.
 #[derive(Debug, Default)]
-struct Way {
+struct DirectionCounts {
     packets: u64,
     bytes: u64,
     /// Packets with a short header.
@@ -84,7 +84,7 @@ impl UdpFlows {
         name.clone_into(&mut self.file);
     }
 
-    /// Takes in a datagram.
+    /// Processes a datagram.
     pub(crate) fn handle(&mut self, packet: &Packet, datagram: Datagram) {
         let (source, destination) = (packet.source, packet.destination);
         let key = (packet.interface, source.min(destination), source.max(destination));
@@ -132,7 +132,7 @@ impl Flow {
             first_answer: None,
             largest: 0,
             version: None,
-            ways: Default::default(),
+            directions: Default::default(),
         }
     }
 
@@ -143,26 +143,26 @@ impl Flow {
         if is_answer {
             self.first_answer.get_or_insert(packet.nanos);
         }
-        let way = &mut self.ways[usize::from(is_answer)];
-        way.packets += 1;
-        way.bytes += u64::from(datagram.payload);
+        let direction = &mut self.directions[usize::from(is_answer)];
+        direction.packets += 1;
+        direction.bytes += u64::from(datagram.payload);
         match datagram.quic {
             Some(QuicHeader::Long { version }) if is_version(version) => {
                 self.version = Some(version);
             }
             Some(QuicHeader::Short { spin }) if self.version.is_some() => {
-                way.see_spin(packet.nanos, spin);
+                direction.see_spin(packet.nanos, spin);
             }
             _ => {}
         }
     }
 
     fn bytes(&self) -> u64 {
-        self.ways.iter().map(|way| way.bytes).sum()
+        self.directions.iter().map(|direction| direction.bytes).sum()
     }
 
     fn row(&self, file: &str) -> UdpRow {
-        let [client, server] = &self.ways;
+        let [client, server] = &self.directions;
         let nanos = self.last.saturating_sub(self.first);
         // More packets show the changes of the bit with less delay.
         let fast = if client.short > server.short { client } else { server };
@@ -192,7 +192,7 @@ impl Flow {
     }
 }
 
-impl Way {
+impl DirectionCounts {
     fn see_spin(&mut self, nanos: u64, spin: bool) {
         self.short += 1;
         if self.spin.replace(spin).is_none_or(|before| before == spin) {

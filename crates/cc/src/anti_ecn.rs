@@ -14,7 +14,7 @@
 use weir_units::feedback::Headroom;
 use weir_units::{Bytes, Echo, Feedback, FeedbackKind};
 
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, Needs};
 
 /// Reno's window, with a bit that says how to grow.
@@ -63,13 +63,5 @@ impl CongestionController for AntiEcn {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(on_spurious, phase);
 }

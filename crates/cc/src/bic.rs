@@ -33,7 +33,7 @@
 use weir_units::Bytes;
 
 use crate::ticks::ticks;
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable,
 };
@@ -110,15 +110,7 @@ impl CongestionController for Bic {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(on_spurious, phase);
 
     fn variables(&self) -> Vec<Variable> {
         vec![("w_max_segments", self.search.max as f64)]

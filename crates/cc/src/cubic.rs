@@ -25,7 +25,7 @@ use weir_units::{Bytes, Duration, Instant};
 
 use crate::hystart::SlowStartExit;
 use crate::ticks::{TICKS_PER_SEC, ticks};
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Hystart, Variable};
 
 /// Whether the window grows at least as Reno's would.
@@ -59,7 +59,7 @@ impl Cubic {
         }
     }
 
-    /// Takes in an RTT sample; may end slow start.
+    /// Processes an RTT sample; may end slow start.
     fn sample_rtt(&mut self, cx: &CcContext<'_>, rtt: Duration) {
         let now = ticks(cx.now);
         // The second after a reduction still sees the queue that caused it.
@@ -118,11 +118,7 @@ impl CongestionController for Cubic {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
+    ack_clocked_window!(on_spurious);
 
     fn phase(&self) -> &'static str {
         if self.window.in_slow_start() && self.exit.is_conservative() {
@@ -175,7 +171,7 @@ impl Curve {
         mss * (segments * BETA / 1024)
     }
 
-    /// Takes in `acked` bytes; the bytes that must be acknowledged per segment of growth.
+    /// Processes `acked` bytes; the bytes that must be acknowledged per segment of growth.
     fn update(&mut self, cx: &CcContext<'_>, cwnd: Bytes, acked: Bytes) -> Bytes {
         let now = ticks(cx.now);
         let segments = cwnd.get() / cx.mss.get();

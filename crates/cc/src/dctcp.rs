@@ -27,7 +27,7 @@ use std::str::FromStr;
 
 use weir_units::{Bytes, Ecn};
 
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise, whole_segments};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise, whole_segments};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Decimal, Needs,
     RecoveryState, Variable,
@@ -118,15 +118,7 @@ impl CongestionController for Dctcp {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(on_spurious, phase);
 
     fn variables(&self) -> Vec<Variable> {
         vec![("alpha", self.alpha as f64 / MAX_ALPHA as f64)]

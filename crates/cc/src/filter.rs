@@ -21,7 +21,7 @@ impl<T: Copy + Ord> MaxFilter<T> {
         self.best[0].value
     }
 
-    /// Takes in a value of the time `at`, which does not lie before the last one's; older ones than
+    /// Processes a value of the time `at`, which does not lie before the last one's; older ones than
     /// `window` count no longer.
     pub(crate) fn update(&mut self, window: u64, at: u64, value: T) {
         let new = Candidate { at, value };

@@ -20,7 +20,7 @@
 
 use weir_units::Bytes;
 
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, Variable};
 
 /// HighSpeed TCP's window.
@@ -81,15 +81,7 @@ impl CongestionController for Highspeed {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(on_spurious, phase);
 
     fn variables(&self) -> Vec<Variable> {
         vec![("a_segments", self.row as f64 + 1.0), ("b", DECREASES[self.row] as f64 / 256.0)]

@@ -30,7 +30,7 @@
 use weir_units::{Bytes, Duration};
 
 use crate::ticks::{TICKS_PER_SEC, ticks};
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable,
 };
@@ -252,11 +252,7 @@ impl CongestionController for Htcp {
         self.window.undo();
     }
 
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(phase);
 
     fn variables(&self) -> Vec<Variable> {
         vec![("alpha", self.alpha as f64 / 128.0), ("beta", self.beta as f64 / 128.0)]

@@ -22,7 +22,7 @@
 
 use weir_units::Bytes;
 
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable};
 
 /// Hybla's window.
@@ -115,15 +115,7 @@ impl CongestionController for Hybla {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(on_spurious, phase);
 
     fn variables(&self) -> Vec<Variable> {
         self.pace.iter().map(|pace| ("rho", pace.rho as f64 / 8.0)).collect()

@@ -48,7 +48,7 @@ impl SlowStartExit {
         }
     }
 
-    /// Takes in an RTT sample of slow start; whether slow start is over.
+    /// Processes an RTT sample of slow start; whether slow start is over.
     pub(crate) fn on_rtt(
         &mut self,
         cx: &CcContext<'_>,

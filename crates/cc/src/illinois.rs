@@ -25,7 +25,7 @@
 
 use weir_units::{Bytes, Duration};
 
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise, whole_segments};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise, whole_segments};
 use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Variable};
 
 /// Illinois's window.
@@ -162,15 +162,7 @@ impl CongestionController for Illinois {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(on_spurious, phase);
 
     fn variables(&self) -> Vec<Variable> {
         let mut found =

@@ -50,7 +50,7 @@ impl Indices {
         self.last
     }
 
-    /// Takes in what an acknowledgement returns: the index to go by. On a path with routers' indices, one
+    /// Processes what an acknowledgement returns: the index to go by. On a path with routers' indices, one
     /// that acknowledges something without any counts as the steady level.
     pub(crate) fn on_ack(&mut self, cx: &CcContext<'_>, ack: &AckEvent) -> u8 {
         let index = self.index(cx);

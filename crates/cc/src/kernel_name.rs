@@ -1,4 +1,4 @@
-//! Names of congestion controls that only a kernel's TCP has.
+//! Names of the congestion controls of a kernel's TCP: Linux's own, and those that only a kernel has.
 
 use std::fmt;
 
@@ -16,6 +16,27 @@ pub struct KernelName {
     bytes: [u8; LONGEST],
     length: usize,
 }
+
+/// Linux's own congestion controls, all of which are modelled here.
+pub const KERNEL_CONTROLLERS: [&str; 17] = [
+    "reno",
+    "cubic",
+    "bbr",
+    "vegas",
+    "veno",
+    "westwood",
+    "htcp",
+    "bic",
+    "illinois",
+    "dctcp",
+    "yeah",
+    "scalable",
+    "hybla",
+    "highspeed",
+    "nv",
+    "cdg",
+    "lp",
+];
 
 impl KernelName {
     /// `text`, if a kernel may have a congestion control of that name.
@@ -47,3 +68,16 @@ impl fmt::Debug for KernelName {
 const LONGEST: usize = 15;
 /// By custom in front of what BPF adds.
 const BPF: &str = "bpf_";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CcConfig;
+
+    #[test]
+    fn all_of_linux_are_controllers_of_this_crate() {
+        for name in KERNEL_CONTROLLERS {
+            assert!(CcConfig::parse(name).is_ok(), "{name}");
+        }
+    }
+}

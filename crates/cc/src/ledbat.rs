@@ -75,7 +75,7 @@ impl Ledbat {
         i64::try_from(rtt.as_micros()).ok()
     }
 
-    fn take_in(&mut self, now: Instant, delay: i64) {
+    fn on_delay(&mut self, now: Instant, delay: i64) {
         self.base.update(now, delay);
         self.current.rotate_right(1);
         self.current[0] = Some(delay);
@@ -121,7 +121,7 @@ impl CongestionController for Ledbat {
 
     fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
         if let Some(delay) = self.delay(ack) {
-            self.take_in(cx.now, delay);
+            self.on_delay(cx.now, delay);
         }
         if let Some(queueing) = self.queueing_delay().filter(|_| may_raise(cx, ack)) {
             self.adjust(cx, ack, queueing);

@@ -102,7 +102,7 @@ pub use htcp::Htcp;
 pub use hybla::Hybla;
 pub use hystart::Hystart;
 pub use illinois::Illinois;
-pub use kernel_name::KernelName;
+pub use kernel_name::{KERNEL_CONTROLLERS, KernelName};
 pub use ledbat::Ledbat;
 pub use lp::{Lp, Offsets};
 pub use modified::{Modifiers, SlowStart, UnusedIncrease};

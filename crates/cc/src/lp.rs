@@ -29,7 +29,7 @@
 
 use weir_units::{Bytes, Instant};
 
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{
     AckEvent, AckTimestamps, CcContext, CongestionController, CongestionEvent, Needs,
     RecoveryState, Variable,
@@ -154,11 +154,7 @@ impl CongestionController for Lp {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
+    ack_clocked_window!(on_spurious);
 
     fn phase(&self) -> &'static str {
         if self.is_holding { "inference" } else { self.window.phase() }

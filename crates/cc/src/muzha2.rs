@@ -20,7 +20,7 @@
 use weir_units::{Bytes, Feedback, FeedbackKind};
 
 use crate::indices::Indices;
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, Variable};
 
 /// NewReno's window under the routers' indices.
@@ -43,7 +43,7 @@ impl Muzha2 {
     }
 
     /// A round trip is over, with this index.
-    fn turn(&mut self, cx: &CcContext<'_>, smallest: u8) {
+    fn on_round_end(&mut self, cx: &CcContext<'_>, smallest: u8) {
         self.gate = smallest;
         match smallest {
             1 => {
@@ -98,7 +98,7 @@ impl CongestionController for Muzha2 {
             return self.window.grow_as_reno(cx, ack.acked);
         }
         if let Some(smallest) = self.indices.round_over(cx, ack) {
-            self.turn(cx, smallest);
+            self.on_round_end(cx, smallest);
         }
         self.grow(cx, ack);
     }
@@ -107,15 +107,7 @@ impl CongestionController for Muzha2 {
         self.indices.begin_round(cx);
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(on_spurious, phase);
 
     fn variables(&self) -> Vec<Variable> {
         let mut found = vec![("gate", f64::from(self.gate))];

@@ -30,7 +30,7 @@
 use weir_units::{Bytes, Duration};
 
 use crate::ticks::{TICKS_PER_SEC, ticks};
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RateSample,
     RecoveryState, Variable,
@@ -233,11 +233,7 @@ impl CongestionController for Nv {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
+    ack_clocked_window!(on_spurious);
 
     fn phase(&self) -> &'static str {
         if !self.may_grow { "holding" } else { self.window.phase() }

@@ -26,7 +26,7 @@
 
 use weir_units::{Bytes, Duration, Ecn, Instant, Rate};
 
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, whole_segments};
+use crate::window::{AckClockedWindow, ack_clocked_window, whole_segments};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RecoveryState,
     Variable,
@@ -176,21 +176,13 @@ impl CongestionController for Prague {
         self.update_alpha(cx);
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
+    ack_clocked_window!(on_spurious, phase);
 
     fn pacing_rate(&self) -> Option<Rate> {
         let srtt = self.srtt?.max(Duration::from_micros(1));
         let doubled = self.window.cwnd < self.window.ssthresh / 2;
         let window = self.window.cwnd * if doubled { 2 } else { 1 };
         Rate::from_transfer(window, srtt).map(|rate| rate.max(LEAST_RATE))
-    }
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
     }
 
     fn variables(&self) -> Vec<Variable> {

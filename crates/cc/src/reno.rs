@@ -15,7 +15,7 @@
 
 use weir_units::Bytes;
 
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, CcContext, CongestionController, CongestionEvent};
 
 /// Reno's window.
@@ -46,13 +46,5 @@ impl CongestionController for Reno {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(on_spurious, phase);
 }

@@ -12,7 +12,7 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// Takes in an acknowledgement, after which `delivered` bytes are delivered, of a segment that left when
+    /// Processes an acknowledgement, after which `delivered` bytes are delivered, of a segment that left when
     /// `prior_delivered` were. Returns whether it starts a round.
     pub(crate) fn update(&mut self, delivered: Bytes, prior_delivered: Bytes) -> bool {
         self.start = prior_delivered >= self.next_delivered;

@@ -13,7 +13,7 @@
 
 use weir_units::Bytes;
 
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise, whole_segments};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise, whole_segments};
 use crate::{AckEvent, CcContext, CongestionController, CongestionEvent};
 
 /// Scalable TCP's window.
@@ -47,15 +47,7 @@ impl CongestionController for Scalable {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(on_spurious, phase);
 }
 
 /// Segments acknowledged per segment of growth.

@@ -17,7 +17,7 @@
 
 use weir_units::{Bytes, Duration};
 
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable};
 
 /// Vegas's window.
@@ -132,15 +132,7 @@ impl CongestionController for Vegas {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(on_spurious, phase);
 
     fn variables(&self) -> Vec<Variable> {
         let mut found = Vec::new();

@@ -26,7 +26,7 @@
 use weir_units::{Bytes, Duration, Instant};
 
 use crate::ticks::ticks;
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable,
 };
@@ -99,11 +99,7 @@ impl CongestionController for Westwood {
         self.reducing = false;
     }
 
-    its_window_is_ack_clocked!();
-
-    fn phase(&self) -> &'static str {
-        self.window.phase()
-    }
+    ack_clocked_window!(phase);
 
     fn variables(&self) -> Vec<Variable> {
         let ticks_per_sec = crate::ticks::TICKS_PER_SEC as f64;

@@ -23,9 +23,22 @@ pub(crate) struct AckClockedWindow {
     checkpoint: Option<(Bytes, Bytes)>,
 }
 
-/// What every controller answers alike whose field `window` is an [`AckClockedWindow`].
-macro_rules! its_window_is_ack_clocked {
-    () => {
+/// The methods of a controller whose field `window` is an [`AckClockedWindow`]; and of `on_spurious` and
+/// `phase` those that are the window's own.
+macro_rules! ack_clocked_window {
+    (@on_spurious) => {
+        fn on_spurious(&mut self, _cx: &mut $crate::CcContext<'_>) {
+            self.window.undo();
+        }
+    };
+    (@phase) => {
+        fn phase(&self) -> &'static str {
+            self.window.phase()
+        }
+    };
+    ($($own:ident),*) => {
+        $($crate::window::ack_clocked_window!(@$own);)*
+
         fn on_path(&mut self, cx: &mut $crate::CcContext<'_>, event: &$crate::PathEvent) {
             self.window.on_path(cx.mss, event);
         }
@@ -44,7 +57,7 @@ macro_rules! its_window_is_ack_clocked {
         }
     };
 }
-pub(crate) use its_window_is_ack_clocked;
+pub(crate) use ack_clocked_window;
 
 impl AckClockedWindow {
     pub(crate) fn new(initial: Bytes) -> Self {

@@ -16,7 +16,7 @@
 use weir_units::feedback::{Xcp as Header, header_micros};
 use weir_units::{Bytes, Duration, Echo, Feedback, FeedbackKind};
 
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, Needs};
 
 /// A window that routers move.
@@ -81,11 +81,7 @@ impl CongestionController for Xcp {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
+    ack_clocked_window!(on_spurious);
 
     fn phase(&self) -> &'static str {
         if self.heard { "controlled" } else { self.window.phase() }

@@ -28,7 +28,7 @@
 use weir_units::{Bytes, Duration};
 
 use crate::scalable::PER;
-use crate::window::{AckClockedWindow, its_window_is_ack_clocked, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable};
 
 /// YeAH's window.
@@ -170,11 +170,7 @@ impl CongestionController for Yeah {
         }
     }
 
-    fn on_spurious(&mut self, _cx: &mut CcContext<'_>) {
-        self.window.undo();
-    }
-
-    its_window_is_ack_clocked!();
+    ack_clocked_window!(on_spurious);
 
     fn phase(&self) -> &'static str {
         if self.window.in_slow_start() {

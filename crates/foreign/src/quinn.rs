@@ -10,14 +10,23 @@ use weir_scene::ForeignState;
 
 use crate::clock::{HostInstant, duration};
 
+mod controller;
+#[path = "host/crypto.rs"]
 mod crypto;
 #[path = "host/end.rs"]
 mod end;
+mod keys;
+#[path = "host/observed.rs"]
 mod observed;
 #[path = "host/stack.rs"]
 mod stack;
 
 pub use stack::{MakeFactory, Stack};
+
+/// How its traits receive a connection ID.
+type IdArg<'a> = &'a proto::ConnectionId;
+/// How its configurations receive themselves.
+type SelfArg<'a, T> = Arc<T>;
 
 /// The address of either end.
 fn peer() -> SocketAddr {

@@ -108,9 +108,10 @@ fn samples_have_the_phases_and_rates_of_our_controllers_in_a_host() {
     }
 }
 
-/// The lines of a table of `docs/adapters.md` that begin with a controller's name, without markup.
+/// The lines of a table of `docs/stacks/adapters.md` that begin with a controller's name, without
+/// markup.
 fn documented() -> Vec<Vec<String>> {
-    let page = include_str!("../../../docs/adapters.md");
+    let page = include_str!("../../../docs/stacks/adapters.md");
     let table = page.split("<!-- controllers -->").nth(1).expect("the table");
     let cells =
         |line: &str| line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();

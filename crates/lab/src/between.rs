@@ -5,8 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use weir_emulate::datagrams::PathSocket;
-use weir_emulate::kernel::{self, HostRecord, MeasuredHost, SharedPathLog};
+use weir_kernel::{HostRecord, MeasuredHost, SharedPathLog};
+use weir_links::datagrams::PathSocket;
 use weir_units::Duration;
 
 use crate::error::{Problem, ScenarioError};
@@ -16,7 +16,7 @@ use crate::scenario::Scenario;
 
 /// The ends of a scenario's flows that are on this host.
 #[derive(Debug)]
-pub struct HostPart(kernel::HostPart);
+pub struct HostPart(weir_kernel::HostPart);
 
 impl HostPart {
     /// Opens the sockets of the flows that begin here, each with the address of the other host, and
@@ -32,7 +32,7 @@ impl HostPart {
         controllers: &[String],
     ) -> Result<Self, RunError> {
         let spec = scenario.spec();
-        Ok(Self(kernel::HostPart::open(spec, seed, sends, receives, controllers)?))
+        Ok(Self(weir_kernel::HostPart::open(spec, seed, sends, receives, controllers)?))
     }
 
     /// The ends of flows of our own transport on one side of a path: of those in `sends` the sending ones,
@@ -46,7 +46,7 @@ impl HostPart {
         path: PathSocket,
         sends: &BTreeSet<usize>,
     ) -> Result<(Self, SharedPathLog), RunError> {
-        let part = kernel::HostPart::over(scenario.spec(), seed, path, sends)?;
+        let part = weir_kernel::HostPart::over(scenario.spec(), seed, path, sends)?;
         let (part, log) = part.recording();
         Ok((Self(part), log))
     }
@@ -103,7 +103,7 @@ pub fn merge_hosts(
         Ok(MeasuredHost { name: name.clone(), clock_error, record })
     });
     let measured = measured.collect::<Result<Vec<_>, ScenarioError>>()?;
-    Ok(Results::new(&kernel::merge(scenario.spec(), seed, &measured)?))
+    Ok(Results::new(&weir_kernel::merge(scenario.spec(), seed, &measured)?))
 }
 
 fn damaged(host: &str, error: &serde_json::Error) -> ScenarioError {

@@ -129,7 +129,7 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     require((shortest..=longest).contains(&u64::from(mss)), key("mss"), mss, allowed)?;
     if let Some(rate) = flow.quick_start {
         let allowed = "its controller asks the routers for something else";
-        require(!asks_routers(flow), key("quick_start"), rate, allowed)?;
+        require(!uses_router_feedback(flow), key("quick_start"), rate, allowed)?;
     }
     check_levels(flow, section, &scenario.topology)?;
     let buffer = (u64::from(mss)..=MAX_WINDOW.get()).contains(&flow.recv_buffer.get());
@@ -183,10 +183,10 @@ fn check_levels(flow: &Flow, section: &str, topology: &Topology) -> Checked {
 }
 
 /// Whether the flow's controller asks routers itself.
-fn asks_routers(flow: &Flow) -> bool {
+fn uses_router_feedback(flow: &Flow) -> bool {
     match &flow.stack {
         Protocol::Udp | Protocol::Foreign(_) | Protocol::Contender(_) => false,
-        Protocol::Reliable(stack) => stack.controller.asks_routers(),
+        Protocol::Reliable(stack) => stack.controller.uses_router_feedback(),
     }
 }
 

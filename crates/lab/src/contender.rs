@@ -26,6 +26,12 @@ impl ContenderName {
         text.trim().starts_with(PREFIX)
     }
 
+    /// The value of a parameter.
+    pub(crate) fn parameter(&self, key: &str) -> Option<&str> {
+        let (_, value) = self.parameters.iter().find(|(known, _)| known == key)?;
+        Some(value)
+    }
+
     /// Lowered for the worlds, without commands.
     pub(crate) fn transport(&self) -> TransportSpec {
         TransportSpec::Program(ProgramSpec { name: self.to_string(), commands: None })

@@ -9,7 +9,7 @@ use weir_scene::topology::Topology as Built;
 use crate::flow::Flow;
 use crate::topology::TopologyKind;
 
-/// Tells the queues of a topology the hosts of its flows, where a queue asks for them.
+/// Sets in the queues of a topology the hosts of its flows, where a queue asks for them.
 pub(crate) fn name_hosts(built: &mut Built, kind: TopologyKind, flows: &[&Flow]) {
     let mut known: Option<Arc<[Hosts]>> = None;
     for link in &mut built.links {

@@ -8,7 +8,7 @@ use crate::run_error::{RunError, Watch};
 
 #[cfg(target_os = "linux")]
 mod host {
-    use weir_emulate::kernel::{self, KernelError};
+    use weir_kernel::KernelError;
 
     use super::*;
     use crate::run_error::unfit;
@@ -21,12 +21,12 @@ mod host {
         capture: Option<&Capture>,
         watch: &mut Watch<'_>,
     ) -> Result<Outcome, RunError> {
-        Ok(kernel::run(spec, seed, router, capture, watch)?)
+        Ok(weir_kernel::run(spec, seed, router, capture, watch)?)
     }
 
     /// Says whether this machine can run it.
     pub(crate) fn check(spec: &RunSpec, router: Router) -> Result<(), ScenarioError> {
-        kernel::check(spec, router).map_err(|error| unfit(&error))
+        weir_kernel::check(spec, router).map_err(|error| unfit(&error))
     }
 
     /// Says whether a kernel with these congestion controls can run it.
@@ -35,12 +35,12 @@ mod host {
         router: Router,
         controllers: &[String],
     ) -> Result<(), ScenarioError> {
-        kernel::check_for(spec, router, controllers).map_err(|error| unfit(&error))
+        weir_kernel::check_for(spec, router, controllers).map_err(|error| unfit(&error))
     }
 
     /// Says whether hosts with the right kernels can run it.
     pub(crate) fn check_between_hosts(spec: &RunSpec) -> Result<(), ScenarioError> {
-        kernel::check_between_hosts(spec).map_err(|error| unfit(&error))
+        weir_kernel::check_between_hosts(spec).map_err(|error| unfit(&error))
     }
 
     impl From<KernelError> for RunError {

@@ -44,6 +44,7 @@ mod scenario_file;
 mod script_host;
 mod scripts;
 mod sizes;
+mod stack_parts;
 #[cfg(feature = "tables")]
 mod table;
 #[cfg(feature = "tables")]
@@ -70,6 +71,7 @@ pub use scenario::Scenario;
 pub use scenario_file::{Measure, ScenarioFile};
 pub use script_host::ScriptHost;
 pub use scripts::read as read_script;
+pub use stack_parts::{StackParts, stack_parts};
 #[cfg(feature = "tables")]
 pub use table::{Cell, Columns, Table, assemble, column, named_columns};
 pub use tc::{tc_keys, tc_options};

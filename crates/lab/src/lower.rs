@@ -206,19 +206,10 @@ fn lab_router(topology: &Topology, flows: usize) -> Built {
     let forward = relay_way(&topology.forward, Numbering::Data);
     let reverse = relay_way(&topology.reverse, Numbering::Any);
     let relay = match topology.relay {
-        RelayKind::Serial => Relay::Serial(LinkConfig {
-            service: Service::PerPacket {
-                forward: topology.delay,
-                reverse: topology.reverse_delay,
-            },
-            // The datagram on which the relay sleeps has left its socket buffer.
-            queue: QueueConfig::DropTail(DropTailConfig {
-                limit: Limit::resolve(relay_buffer(topology), Rate::ZERO, Duration::ZERO),
-                counting: Counting::Waiting,
-                ..DropTailConfig::default()
-            }),
-            ..LinkConfig::default()
-        }),
+        RelayKind::Serial => {
+            let buffer = Limit::resolve(relay_buffer(topology), Rate::ZERO, Duration::ZERO);
+            Relay::Serial(LinkConfig::serial_relay(topology.delay, topology.reverse_delay, buffer))
+        }
         RelayKind::DelayLine => Relay::DelayLine {
             forward: LinkConfig { delay: topology.delay.into(), ..LinkConfig::default() },
             reverse: LinkConfig { delay: topology.reverse_delay.into(), ..LinkConfig::default() },

@@ -2,8 +2,8 @@
 
 #[cfg(unix)]
 mod host {
-    use weir_emulate::world::WorldError;
-    pub(crate) use weir_emulate::world::run;
+    use weir_links::world::WorldError;
+    pub(crate) use weir_links::world::run;
     use weir_scene::RunSpec;
 
     use crate::error::ScenarioError;
@@ -11,7 +11,7 @@ mod host {
 
     /// Says whether sockets can carry it.
     pub(crate) fn check(spec: &RunSpec) -> Result<(), ScenarioError> {
-        weir_emulate::world::check(spec).map_err(|error| unfit(&error))
+        weir_links::world::check(spec).map_err(|error| unfit(&error))
     }
 
     impl From<WorldError> for RunError {

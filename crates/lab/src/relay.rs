@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
-use weir_net::{Counting, DropTailConfig, Limit, LinkConfig, Numbering, QueueConfig, Service};
+use weir_net::{Limit, LinkConfig, Numbering, Service};
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
 use crate::direction::{self, Direction};
@@ -39,7 +39,7 @@ pub struct RelayLink {
 
 /// One direction: what a scenario may say of it, and what belongs to the topology there.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Way {
+struct RelayDirection {
     direction: Direction,
     delay: Duration,
     feedback: Option<Feedback>,
@@ -100,12 +100,9 @@ pub fn relay_links(
 
 /// One server that sleeps for every datagram of either direction. What else goes wrong happens on the
 /// way to it, as in the scenarios' topology `lab-router`.
-fn serial(up: &Way, down: &Way, buffer: BufferSize) -> RelayLinks {
-    let service = Service::PerPacket { forward: up.delay, reverse: down.delay };
-    let limit = Limit::resolve(buffer, Rate::ZERO, Duration::ZERO);
-    let queue = DropTailConfig { limit, counting: Counting::Waiting, ..DropTailConfig::default() };
-    let queue = QueueConfig::DropTail(queue);
-    let relay = LinkConfig { service, queue, ..LinkConfig::default() };
+fn serial(up: &RelayDirection, down: &RelayDirection, buffer: BufferSize) -> RelayLinks {
+    let buffer = Limit::resolve(buffer, Rate::ZERO, Duration::ZERO);
+    let relay = LinkConfig::serial_relay(up.delay, down.delay, buffer);
     let mut found = RelayLinks {
         links: vec![RelayLink { name: "relay", config: relay }],
         up: vec![],
@@ -124,7 +121,7 @@ fn serial(up: &Way, down: &Way, buffer: BufferSize) -> RelayLinks {
 }
 
 impl OptionName<'_> {
-    fn read(&self) -> Result<Way, ScenarioError> {
+    fn read(&self) -> Result<RelayDirection, ScenarioError> {
         let mut tree = Map::new();
         for (key, value) in self.both.iter().chain(self.own) {
             overrides::apply(&mut tree, key, overrides::value(value))
@@ -150,12 +147,12 @@ impl OptionName<'_> {
             queue.0.check("queue").map_err(|problem| self.explain(problem))?;
         }
         direction.check("").map_err(|problem| self.explain(problem))?;
-        Ok(Way { direction, delay, feedback })
+        Ok(RelayDirection { direction, delay, feedback })
     }
 
     /// A link of its own for this direction.
-    fn link(&self, way: &Way, rtt: Duration) -> Result<LinkConfig, ScenarioError> {
-        let Way { direction, delay, feedback } = way;
+    fn link(&self, way: &RelayDirection, rtt: Duration) -> Result<LinkConfig, ScenarioError> {
+        let RelayDirection { direction, delay, feedback } = way;
         let served = direction.rate.is_some() || !direction.rate_trace.is_empty();
         let needs_rate = [
             ("queue", direction.queue.is_some()),
@@ -184,7 +181,7 @@ impl OptionName<'_> {
     }
 
     /// The bound of the serial relay's socket buffer.
-    fn serial_buffer(&self, way: &Way) -> Result<BufferSize, ScenarioError> {
+    fn serial_buffer(&self, way: &RelayDirection) -> Result<BufferSize, ScenarioError> {
         let Some(queue) = &way.direction.queue else { return Ok(SERIAL_BUFFER) };
         match queue.as_size() {
             Some(size @ (BufferSize::Packets(_) | BufferSize::Bytes(_) | BufferSize::Infinite)) => {
@@ -266,7 +263,7 @@ const SERIAL_BUFFER: BufferSize = BufferSize::Bytes(Bytes(64 << 10));
 
 #[cfg(test)]
 mod tests {
-    use weir_net::Jitter;
+    use weir_net::{Jitter, QueueConfig};
     use weir_units::Ratio;
 
     use super::*;

@@ -91,7 +91,7 @@ fn taped(
     mut captures: Captures<'_>,
     watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Outcome, RunError> {
-    let outcome = weir_sim::run_taped(spec, seed, &mut captures, watch)?;
+    let outcome = weir_sim::run_with_tap(spec, seed, &mut captures, watch)?;
     captures.finish()?;
     Ok(outcome)
 }

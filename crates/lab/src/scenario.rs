@@ -136,7 +136,7 @@ impl Scenario {
     /// The canonical form: every key that means something, with its value, in one order and one
     /// spelling. Two scenarios that mean the same have the same canonical form.
     pub fn to_json(&self) -> String {
-        self.file().to_json()
+        self.file().to_value().to_string()
     }
 }
 

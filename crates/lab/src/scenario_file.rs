@@ -87,12 +87,12 @@ impl ScenarioFile {
 
     /// The canonical form: every key that means something, with its value, in one order and one
     /// spelling. Two scenarios that mean the same have the same canonical form.
-    pub fn to_json(&self) -> String {
+    pub fn to_value(&self) -> Value {
         let mut tree = Section::to_table(self);
         if self.controllers.is_empty() {
             tree.shift_remove("controllers");
         }
-        Value::Object(tree).to_string()
+        Value::Object(tree)
     }
 
     /// Fills in the defaults that depend on other keys.

@@ -13,11 +13,10 @@
 
 use weir_units::{Bytes, Duration, Instant, Rng, stream};
 
-use crate::droptail::{DropTail, DropTailConfig};
 use crate::error::ConfigError;
 use crate::parcel::Parcel;
-use crate::queue::{Backlog, Dropped, Queue, Queued, mark};
-use crate::red::{EarlyDetection, RedConfig};
+use crate::queue::{Backlog, Dropped, Queue, Queued};
+use crate::red::{Red, RedConfig};
 use crate::stats::DropCause;
 
 /// A CHOKe queue's parameters: those of RED.
@@ -27,10 +26,7 @@ pub struct ChokeConfig(pub RedConfig);
 /// A FIFO under CHOKe.
 #[derive(Clone, Debug)]
 pub struct Choke<P> {
-    fifo: DropTail<P>,
-    early: EarlyDetection,
-    ecn: bool,
-    marks: u64,
+    red: Red<P>,
     rng: Rng,
 }
 
@@ -49,23 +45,22 @@ impl<P: Parcel> Choke<P> {
         parcel_time: Option<Duration>,
         mut rng: Rng,
     ) -> Self {
-        let ChokeConfig(red) = config;
-        let early = EarlyDetection::new(red, parcel_time, stream(rng.next_u64(), "red"));
-        let fifo = DropTail::new(DropTailConfig { overhead, ..red.limit.into() });
-        Self { fifo, early, ecn: red.ecn, marks: 0, rng }
+        let rng_of_red = stream(rng.next_u64(), "red");
+        Self { red: Red::new(config.0, overhead, parcel_time, rng_of_red), rng }
     }
 
     /// Takes a random parcel out of the queue, if it is of the same flow as `parcel`.
     fn take_match(&mut self, parcel: &P) -> Option<P> {
-        let waiting = self.fifo.backlog().packets;
+        let fifo = &mut self.red.fifo;
+        let waiting = fifo.backlog().packets;
         if waiting == 0 {
             return None;
         }
         let index = self.rng.below(waiting) as usize;
-        let drawn = self.fifo.peek(index)?;
+        let drawn = fifo.peek(index)?;
         let is_same = drawn.conversation() == parcel.conversation()
             && drawn.is_forward() == parcel.is_forward();
-        if is_same { self.fifo.remove(index).map(|taken| taken.parcel) } else { None }
+        if is_same { fifo.remove(index).map(|taken| taken.parcel) } else { None }
     }
 }
 
@@ -73,42 +68,34 @@ impl<P: Parcel> Queue<P> for Choke<P> {
     fn enqueue(
         &mut self,
         now: Instant,
-        mut parcel: P,
+        parcel: P,
         in_service: Backlog,
         dropped: &mut Vec<Dropped<P>>,
     ) {
-        let packets = self.fifo.backlog().packets + in_service.packets;
-        let backlog = Backlog { packets, bytes: self.fifo.charged_with(in_service) };
-        self.early.observe(now, backlog);
-        let drop = |parcel| Dropped { parcel, cause: DropCause::Aqm };
-        if self.early.is_above_min()
+        self.red.observe(now, in_service);
+        if self.red.is_above_min()
             && let Some(taken) = self.take_match(&parcel)
         {
-            dropped.extend([drop(taken), drop(parcel)]);
-            return;
-        }
-        let is_signalled = self.early.signals() && self.fifo.has_space(&parcel, in_service);
-        if is_signalled && !(self.ecn && mark(&mut parcel, &mut self.marks)) {
-            dropped.push(drop(parcel));
+            dropped.extend([taken, parcel].map(|parcel| Dropped { parcel, cause: DropCause::Aqm }));
         } else {
-            self.fifo.enqueue(now, parcel, in_service, dropped);
+            self.red.admit(now, parcel, in_service, dropped);
         }
     }
 
-    fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<Queued<P>> {
-        self.fifo.pop()
+    fn dequeue(&mut self, now: Instant, dropped: &mut Vec<Dropped<P>>) -> Option<Queued<P>> {
+        self.red.dequeue(now, dropped)
     }
 
     fn on_idle(&mut self, since: Instant) {
-        self.early.on_idle(since);
+        self.red.on_idle(since);
     }
 
     fn backlog(&self) -> Backlog {
-        self.fifo.backlog()
+        self.red.backlog()
     }
 
     fn marks(&self) -> u64 {
-        self.marks
+        self.red.marks()
     }
 }
 

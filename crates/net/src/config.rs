@@ -51,17 +51,17 @@ impl LinkConfig {
 
     /// A relay that reads a datagram from its socket, sleeps, sends it on, and only then reads the
     /// next: the serial server that a laboratory's "delay router" really is. `socket_buffer` bounds
-    /// what waits in the socket, each datagram charged `overhead` beyond its length; the one that
-    /// the relay sleeps on has left the socket.
+    /// what waits in the socket; the datagram that the relay sleeps on has left it.
     ///
     /// ```
     /// # mod packet { include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doc/packet.rs")); }
     /// # use packet::Packet;
-    /// use weir_net::{Link, LinkConfig};
+    /// use weir_net::{Limit, Link, LinkConfig};
     /// use weir_units::{Bytes, Duration, Instant, stream};
     ///
+    /// let buffer = Limit::Bytes(Bytes(3_000));
     /// let sleep = Duration::from_millis(10);
-    /// let config = LinkConfig::serial_relay(sleep, Duration::ZERO, Bytes(3_000), Bytes::ZERO);
+    /// let config = LinkConfig::serial_relay(sleep, Duration::ZERO, buffer);
     /// let mut relay = Link::new(&config, |purpose| stream(1, purpose))?;
     /// for _ in 0..4 {
     ///     relay.offer(Instant::ZERO, Packet::new(1_500));
@@ -70,16 +70,11 @@ impl LinkConfig {
     /// assert_eq!(std::iter::from_fn(|| relay.poll(end)).count(), 3, "one was served, two waited");
     /// # Ok::<(), weir_net::ConfigError>(())
     /// ```
-    pub fn serial_relay(
-        forward: Duration,
-        reverse: Duration,
-        socket_buffer: Bytes,
-        overhead: Bytes,
-    ) -> Self {
+    pub fn serial_relay(forward: Duration, reverse: Duration, socket_buffer: Limit) -> Self {
         let queue = DropTailConfig {
-            limit: Limit::Bytes(socket_buffer),
+            limit: socket_buffer,
             counting: Counting::Waiting,
-            overhead,
+            ..DropTailConfig::default()
         };
         Self {
             service: Service::PerPacket { forward, reverse },

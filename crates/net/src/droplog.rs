@@ -29,19 +29,16 @@ pub struct DropRecord {
 pub(crate) struct DropLog {
     records: Vec<DropRecord>,
     capacity: usize,
-    missed: u64,
 }
 
 impl DropLog {
     pub(crate) fn new(capacity: usize) -> Self {
-        Self { records: Vec::new(), capacity, missed: 0 }
+        Self { records: Vec::new(), capacity }
     }
 
     pub(crate) fn push(&mut self, record: DropRecord) {
         if self.records.len() < self.capacity {
             self.records.push(record);
-        } else {
-            self.missed += 1;
         }
     }
 
@@ -52,9 +49,5 @@ impl DropLog {
 
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = DropRecord> + '_ {
         self.records.drain(..)
-    }
-
-    pub(crate) fn missed(&self) -> u64 {
-        self.missed
     }
 }

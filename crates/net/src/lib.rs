@@ -61,6 +61,8 @@ mod loss;
 mod opportunities;
 mod parcel;
 mod pie;
+#[cfg(test)]
+mod probe;
 mod queue;
 mod red;
 mod rotation;

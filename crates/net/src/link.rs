@@ -268,11 +268,6 @@ impl<P: Parcel + Clone> Link<P> {
         self.log.drain()
     }
 
-    /// How many drops found the log full.
-    pub fn unlogged_drops(&self) -> u64 {
-        self.log.missed()
-    }
-
     /// The end of the service in progress, or of the last one.
     pub fn busy_until(&self) -> Instant {
         self.busy_until
@@ -413,7 +408,7 @@ impl<P: Parcel + Clone> Link<P> {
     #[inline(always)]
     fn admit<const KIND: bool>(&mut self, now: Instant, mut parcel: P) {
         if KIND == ANY && self.agent.is_some() {
-            self.tell_of_arrival(now, &mut parcel);
+            self.notify_arrival(now, &mut parcel);
         }
         self.residence = self.residence.wrapping_sub(u128::from(now.as_nanos()));
         let idle = !self.waits && self.busy_until <= now;
@@ -480,7 +475,7 @@ impl<P: Parcel + Clone> Link<P> {
     /// The transmitter was idle since the last service if nothing waited, and has something to do from
     /// now on.
     #[cold]
-    fn tell_of_arrival(&mut self, now: Instant, parcel: &mut P) {
+    fn notify_arrival(&mut self, now: Instant, parcel: &mut P) {
         let (waiting, in_service) = (self.queue.backlog(), self.in_service(now));
         let Some(agent) = &mut self.agent else { return };
         let ahead = waiting + in_service;

@@ -92,14 +92,14 @@ pub(crate) struct ListLoss {
 
 impl GilbertElliott {
     /// The share of time in the bad state, `p / (p + r)`.
-    pub fn share_bad(&self) -> f64 {
+    pub fn bad_state_share(&self) -> f64 {
         let (p, r) = (self.good_to_bad.as_f64(), self.bad_to_good.as_f64());
         if p == 0.0 { 0.0 } else { p / (p + r) }
     }
 
     /// The mean loss over a long time.
     pub fn mean_loss(&self) -> f64 {
-        let bad = self.share_bad();
+        let bad = self.bad_state_share();
         (1.0 - bad) * self.loss_in_good.as_f64() + bad * self.loss_in_bad.as_f64()
     }
 }

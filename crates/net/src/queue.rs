@@ -64,7 +64,7 @@ pub struct Dropped<P> {
 /// assert!(queue.is_empty());
 /// ```
 pub trait Queue<P: Parcel> {
-    /// Takes in `parcel`, or drops it or others. `in_service` is what the link is sending just now.
+    /// Enqueues `parcel`, or drops it or others. `in_service` is what the link is sending just now.
     fn enqueue(
         &mut self,
         now: Instant,

@@ -61,7 +61,7 @@ pub struct RedConfig {
 /// A FIFO under RED.
 #[derive(Clone, Debug)]
 pub struct Red<P> {
-    fifo: DropTail<P>,
+    pub(crate) fifo: DropTail<P>,
     early: EarlyDetection,
     marks: u64,
 }
@@ -172,6 +172,34 @@ impl<P: Parcel> Red<P> {
             marks: 0,
         }
     }
+
+    /// Moves the average: a parcel arrives.
+    pub(crate) fn observe(&mut self, now: Instant, in_service: Backlog) {
+        let packets = self.fifo.backlog().packets + in_service.packets;
+        let backlog = Backlog { packets, bytes: self.fifo.charged_with(in_service) };
+        self.early.observe(now, backlog);
+    }
+
+    /// Whether the average is at `min` or above.
+    pub(crate) fn is_above_min(&self) -> bool {
+        self.early.is_above_min()
+    }
+
+    /// Enqueues, marks or drops the parcel that was observed.
+    pub(crate) fn admit(
+        &mut self,
+        now: Instant,
+        mut parcel: P,
+        in_service: Backlog,
+        dropped: &mut Vec<Dropped<P>>,
+    ) {
+        let is_signalled = self.early.signals() && self.fifo.has_space(&parcel, in_service);
+        if is_signalled && !(self.early.config.ecn && mark(&mut parcel, &mut self.marks)) {
+            dropped.push(Dropped { parcel, cause: DropCause::Aqm });
+        } else {
+            self.fifo.enqueue(now, parcel, in_service, dropped);
+        }
+    }
 }
 
 impl EarlyDetection {
@@ -206,8 +234,7 @@ impl EarlyDetection {
         self.signals()
     }
 
-    /// Whether the average is at `min` or above.
-    pub(crate) fn is_above_min(&self) -> bool {
+    fn is_above_min(&self) -> bool {
         self.average >= self.min << self.point
     }
 
@@ -217,7 +244,7 @@ impl EarlyDetection {
     }
 
     /// Moves the average: a parcel arrives behind `backlog`.
-    pub(crate) fn observe(&mut self, now: Instant, backlog: Backlog) {
+    fn observe(&mut self, now: Instant, backlog: Backlog) {
         let weight = i128::from(self.config.weight.as_billionths());
         if let (Some(since), Some(time)) = (self.idle_since.take(), self.parcel_time) {
             let parcels = now.saturating_since(since).as_nanos() / time.as_nanos().max(1);
@@ -235,7 +262,7 @@ impl EarlyDetection {
     }
 
     /// Whether the parcel at hand is signalled (`red_action`).
-    pub(crate) fn signals(&mut self) -> bool {
+    fn signals(&mut self) -> bool {
         let (min, max) = (self.min << self.point, self.max << self.point);
         let end = if self.config.gentle { 2 * max } else { max };
         if self.average < min || self.average >= end {
@@ -271,21 +298,12 @@ impl<P: Parcel> Queue<P> for Red<P> {
     fn enqueue(
         &mut self,
         now: Instant,
-        mut parcel: P,
+        parcel: P,
         in_service: Backlog,
         dropped: &mut Vec<Dropped<P>>,
     ) {
-        let packets = self.fifo.backlog().packets + in_service.packets;
-        let backlog = Backlog { packets, bytes: self.fifo.charged_with(in_service) };
-        let mut dropped_early = false;
-        if self.early.on_arrival(now, backlog) && self.fifo.has_space(&parcel, in_service) {
-            dropped_early = !(self.early.config.ecn && mark(&mut parcel, &mut self.marks));
-        }
-        if dropped_early {
-            dropped.push(Dropped { parcel, cause: DropCause::Aqm });
-        } else {
-            self.fifo.enqueue(now, parcel, in_service, dropped);
-        }
+        self.observe(now, in_service);
+        self.admit(now, parcel, in_service, dropped);
     }
 
     fn dequeue(&mut self, _now: Instant, _dropped: &mut Vec<Dropped<P>>) -> Option<Queued<P>> {

@@ -146,11 +146,11 @@ impl<P: Parcel> Rotation<P> {
         Some(place)
     }
 
-    /// All queues are found empty in turn; `tell` learns of each.
-    pub(crate) fn retire_all(&mut self, mut tell: impl FnMut(usize)) {
+    /// All queues are found empty in turn; `visit` learns of each.
+    pub(crate) fn retire_all(&mut self, mut visit: impl FnMut(usize)) {
         for place in self.new.drain(..).chain(self.old.drain(..)) {
             self.turns[place].is_listed = false;
-            tell(place);
+            visit(place);
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! A script injects packets into a TCP stack, calls its socket interface, and states which packets it must
 //! send and when. [`parse`] reads packetdrill's language; [`run`] executes a script against an
-//! [`Endpoint`]. [`Simulated`] is Weir's transport as such an endpoint; `weir-emulate` has Linux's TCP.
+//! [`Endpoint`]. [`Simulated`] is Weir's transport as such an endpoint; `weir-kernel` has Linux's TCP.
 //!
 //! ```
 //! use weir_packetdrill::{Simulated, parse, run};

@@ -212,7 +212,7 @@ impl Endpoint for Simulated {
         let Some(connection) = &mut self.connection else {
             return Err(EndpointError("there is no connection".to_owned()));
         };
-        connection.book_time(now);
+        connection.account_time(now);
         Ok(info(connection))
     }
 }

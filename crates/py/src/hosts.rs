@@ -12,7 +12,7 @@ use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use weir_analyse::{ConnectionRow, Reading};
-use weir_emulate::kernel::{PathLog, SharedPathLog};
+use weir_kernel::{PathLog, SharedPathLog};
 use weir_lab::{FIRST_CAPTURED_PORT, RunError};
 
 use crate::lab::{CheckedScenario, RunControl, RunResult, refused};

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use pyo3::create_exception;
 use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
+use pythonize::pythonize;
 
 use weir_lab::{Capture, Epoch, Results, Router, RunError, Scenario, World};
 use weir_units::Instant;
@@ -135,9 +136,9 @@ impl CheckedScenario {
         py.detach(|| Scenario::from_json(text)).map(Self).map_err(refused)
     }
 
-    /// The canonical form, in JSON.
-    fn to_json(&self) -> String {
-        self.0.to_json()
+    /// The canonical form, as a dictionary.
+    fn fields<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(pythonize(py, &self.0.file().to_value())?)
     }
 
     /// The scenario at a point of a sweep: dotted keys and values.

@@ -10,6 +10,7 @@ mod hosts;
 mod lab;
 #[cfg(target_os = "linux")]
 mod link;
+mod names;
 mod packetdrill;
 #[cfg(target_os = "linux")]
 mod path;
@@ -29,6 +30,8 @@ mod _native {
     #[pymodule_export]
     const MAX_FILE_BYTES: u64 = weir_lab::MAX_FILE_BYTES;
     #[pymodule_export]
+    const MIN_TAIL: u64 = weir_trace::Histogram::MIN_TAIL;
+    #[pymodule_export]
     use super::captures::{CaptureTables, emptied_bucket, find_policer, read_captures};
     #[pymodule_export]
     use super::congestion::{AckEvent, CcContext, CongestionEvent, ControllerError, PathEvent};
@@ -44,6 +47,8 @@ mod _native {
     #[pymodule_export]
     use super::link::HostLink;
     #[pymodule_export]
+    use super::names::{kernel_controllers, stack_parts};
+    #[pymodule_export]
     use super::packetdrill::PacketScript;
     #[cfg(target_os = "linux")]
     #[pymodule_export]
@@ -54,7 +59,7 @@ mod _native {
     #[pymodule_export]
     use super::programs::parse_contender;
     #[pymodule_export]
-    use super::quantity::parse_quantity;
+    use super::quantity::{jain_of_sums, parse_quantity};
     #[cfg(target_os = "linux")]
     #[pymodule_export]
     use super::relay::TunLink;

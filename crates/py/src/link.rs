@@ -7,9 +7,9 @@ use std::str::FromStr;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use weir_emulate::emulator::{DeviceSpec, Namespace, NamespaceError, Options, TunLink};
-use weir_emulate::relay::Background;
 use weir_lab::{Capture, Epoch};
+use weir_links::emulator::{DeviceSpec, Namespace, NamespaceError, Options, TunLink};
+use weir_links::relay::Background;
 
 use crate::relay::{hosted_for_packets, report};
 
@@ -77,7 +77,7 @@ impl HostLink {
     #[pyo3(signature = (far = false))]
     fn enter(&self, far: bool) -> PyResult<()> {
         let namespace = if far { &self.outside } else { &self.inside };
-        Ok(namespace.take_in_caller()?)
+        Ok(namespace.move_caller()?)
     }
 
     /// What it did so far.

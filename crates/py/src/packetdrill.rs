@@ -6,7 +6,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use weir_cc::CcConfig;
 #[cfg(target_os = "linux")]
-use weir_emulate::packetdrill::KernelEndpoint;
+use weir_kernel::packetdrill::KernelEndpoint;
 use weir_packetdrill::{ExceptionKind, RunError, Script, Settings, Simulated, parse, run};
 
 use crate::congestion::host_controller;

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use pyo3::exceptions::{PyOSError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use weir_emulate::datagrams::{self, LoadSpec, Received};
+use weir_links::datagrams::{self, LoadSpec, Received};
 use weir_units::{Duration, Rate};
 
 /// A UDP socket that takes datagrams from one address only.

@@ -90,6 +90,6 @@ pub(crate) fn parse_contender(stack: &str) -> PyResult<Option<Named>> {
 #[cfg(target_os = "linux")]
 #[pyfunction]
 pub(crate) fn kernel_ends() -> (String, String, u16) {
-    let [sender, receiver] = weir_emulate::emulator::ADDRESSES;
-    (sender.to_string(), receiver.to_string(), weir_emulate::kernel::FIRST_PORT)
+    let [sender, receiver] = weir_links::emulator::ADDRESSES;
+    (sender.to_string(), receiver.to_string(), weir_kernel::FIRST_PORT)
 }

@@ -91,7 +91,7 @@ impl<P: Parcel, M> InterfaceQueue<P, M> {
         }
     }
 
-    /// Takes in a packet; returns the one that has to go for it, perhaps itself.
+    /// Processes a packet; returns the one that has to go for it, perhaps itself.
     pub(super) fn push(
         &mut self,
         now: Instant,

@@ -24,11 +24,15 @@ mod mobility;
 mod placement;
 mod position;
 #[cfg(test)]
+#[path = "../../net/src/probe.rs"]
 mod probe;
 mod propagation;
 mod receiver;
 mod routing;
 mod stats;
+
+#[cfg(test)]
+use weir_net::{Ecn, Parcel};
 
 pub use agent::Agent;
 pub use airtime::Phy;

@@ -57,7 +57,7 @@ impl Propagation {
     }
 
     /// Up to where a frame can be read, and up to where it is sensed, in metres.
-    pub fn reach_m(self) -> (f64, f64) {
+    pub fn range_m(self) -> (f64, f64) {
         match self {
             Self::TwoRayGround => (250.0, 550.0),
             Self::Range { receive_mm, sense_mm } => {

@@ -141,25 +141,25 @@ impl BusyTime {
         &mut self,
         now: Instant,
         until: Instant,
-        mut tell: impl FnMut(Instant, Occupancy),
+        mut notify: impl FnMut(Instant, Occupancy),
     ) {
-        self.settle(now, &mut tell);
+        self.settle(now, &mut notify);
         if until <= self.until.max(now) {
             return;
         }
         if self.reported == Reported::Idle {
             self.reported = Reported::Busy;
-            tell(now, Occupancy::Busy);
+            notify(now, Occupancy::Busy);
         }
         self.total += until - self.until.max(now);
         self.until = until;
     }
 
     /// Reports the end of the busy period if it is before `now`.
-    pub(super) fn settle(&mut self, now: Instant, mut tell: impl FnMut(Instant, Occupancy)) {
+    pub(super) fn settle(&mut self, now: Instant, mut notify: impl FnMut(Instant, Occupancy)) {
         if self.reported == Reported::Busy && self.until < now {
             self.reported = Reported::Idle;
-            tell(self.until, Occupancy::Idle);
+            notify(self.until, Occupancy::Idle);
         }
     }
 

@@ -61,7 +61,7 @@ impl Client {
             asked: VecDeque::new(),
             answered: 0,
             periods,
-            next: (!workload.asks()).then_some(start),
+            next: (!workload.has_responses()).then_some(start),
             workload,
         }
     }

@@ -119,20 +119,20 @@ impl Source {
         };
         let mut flow = ReliableFlow::new(init);
         if self.warm {
-            flow.open_books(net);
+            flow.begin_measurement(net);
         }
         net.wake(start, index, Side::Sender);
         flow
     }
 
     /// Takes over what is left of a connection that is over, or with which the run is.
-    pub(crate) fn take_in<M: Medium>(&mut self, flow: &ReliableFlow, net: &mut M) {
+    pub(crate) fn on_connection_end<M: Medium>(&mut self, flow: &ReliableFlow, net: &mut M) {
         self.under_way -= 1;
-        self.flow_stats.absorb(&flow.flow_stats);
-        self.totals.add(&flow.flow_stats);
-        let failure = flow.flow_stats.failure().map(str::to_owned);
+        self.flow_stats.absorb(&flow.stream.stats);
+        self.totals.add(&flow.stream.stats);
+        let failure = flow.stream.stats.failure().map(str::to_owned);
         self.failed += u64::from(failure.is_some());
-        self.unfinished += u64::from(flow.flow_stats.completed().is_none());
+        self.unfinished += u64::from(flow.stream.stats.completed().is_none());
         let number = flow.origin.map_or(0, |origin| origin.number);
         let measured = number.checked_sub(self.unmeasured).filter(|_| self.warm);
         if measured.is_some_and(|number| number < self.max_arrivals as u64) {
@@ -146,19 +146,19 @@ impl Source {
                     FlowEnd::Failed(format!("{failed} of {} connections failed", self.made))
                 }
             };
-            self.close_books(net, ending);
+            self.end_measurement(net, ending);
         }
     }
 
     /// The measured interval begins: connections that came before have no row.
-    pub(crate) fn open_books<M: Medium>(&mut self, net: &mut M) {
+    pub(crate) fn begin_measurement<M: Medium>(&mut self, net: &mut M) {
         self.warm = true;
         self.unmeasured = self.made;
         self.flow_stats.open(net.now().max(self.flow_stats.start), Totals::default());
     }
 
     /// No more is measured; open connections are counted.
-    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
+    pub(crate) fn end_measurement<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
         self.flow_stats.close(net.now().max(self.flow_stats.start), self.totals, ending);
     }
 
@@ -186,9 +186,9 @@ impl Source {
     }
 
     fn arrival(&self, number: u64, flow: &ReliableFlow, failure: Option<String>) -> Arrival {
-        let end = flow.flow_stats.completed().map(|(_, end)| end);
-        let start = flow.flow_stats.start;
-        let counts = flow.flow_stats.counts();
+        let end = flow.stream.stats.completed().map(|(_, end)| end);
+        let start = flow.stream.stats.start;
+        let counts = flow.stream.stats.counts();
         let size = flow.size().map_or(0, Bytes::get);
         let row = ArrivalRow {
             flow: self.index,

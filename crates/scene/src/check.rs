@@ -52,7 +52,7 @@ pub(crate) struct WindowCheck {
 }
 
 impl TraceHash {
-    /// Takes in one delivery.
+    /// Processes one delivery.
     #[inline]
     pub(crate) fn add(&mut self, now: Instant, link: u32, flow: u32, seq: u64) {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;

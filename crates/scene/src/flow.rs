@@ -65,7 +65,7 @@ impl Flow {
                     max_acks: measure.max_acks,
                     origin: None,
                 });
-                flow.flow_stats.requests = requests(index, spec, measure);
+                flow.stream.stats.requests = requests(index, spec, measure);
                 Self(Kind::Reliable(Box::new(flow)))
             }
             TransportSpec::Udp(config) => {
@@ -83,7 +83,7 @@ impl Flow {
                     stop: spec.stop,
                     rngs: [spec.sender_stream(seed), named("receiver")],
                 });
-                flow.flow_stats.requests = requests(index, spec, measure);
+                flow.stream.stats.requests = requests(index, spec, measure);
                 Self(Kind::Foreign(Box::new(flow)))
             }
             TransportSpec::Program(programs) => {
@@ -123,12 +123,12 @@ impl Flow {
     }
 
     /// The warm-up is over.
-    pub fn open_books<M: Medium>(&mut self, net: &mut M) {
+    pub fn begin_measurement<M: Medium>(&mut self, net: &mut M) {
         match &mut self.0 {
-            Kind::Reliable(flow) => flow.open_books(net),
-            Kind::Udp(flow) => flow.open_books(net),
-            Kind::Foreign(flow) => flow.open_books(net),
-            Kind::Source(flow) => flow.open_books(net),
+            Kind::Reliable(flow) => flow.begin_measurement(net),
+            Kind::Udp(flow) => flow.begin_measurement(net),
+            Kind::Foreign(flow) => flow.begin_measurement(net),
+            Kind::Source(flow) => flow.begin_measurement(net),
             Kind::Kernel(_) => {}
         }
     }
@@ -136,10 +136,10 @@ impl Flow {
     /// The run is over: the flow's statistics are final, unless it has ended before.
     pub fn end<M: Medium>(&mut self, net: &mut M) {
         match &mut self.0 {
-            Kind::Reliable(flow) => flow.close_books(net, FlowEnd::OutOfTime),
-            Kind::Udp(flow) => flow.close_books(net, FlowEnd::OutOfTime),
-            Kind::Foreign(flow) => flow.close_books(net, FlowEnd::OutOfTime),
-            Kind::Source(flow) => flow.close_books(net, FlowEnd::OutOfTime),
+            Kind::Reliable(flow) => flow.end_measurement(net, FlowEnd::OutOfTime),
+            Kind::Udp(flow) => flow.end_measurement(net, FlowEnd::OutOfTime),
+            Kind::Foreign(flow) => flow.end_measurement(net, FlowEnd::OutOfTime),
+            Kind::Source(flow) => flow.end_measurement(net, FlowEnd::OutOfTime),
             Kind::Kernel(_) => {}
         }
     }
@@ -168,7 +168,7 @@ impl Flow {
     /// The state of its sender as a connection; `None` before it began, and of flows without one of ours.
     pub fn connection_sample(&mut self, now: Instant) -> Option<ConnectionSample> {
         let Kind::Reliable(flow) = &mut self.0 else { return None };
-        let (delivered, ip_bytes) = (flow.flow_stats.delivered, flow.flow_stats.sent_ip_bytes);
+        let (delivered, ip_bytes) = (flow.stream.stats.delivered, flow.stream.stats.sent_ip_bytes);
         let (stats, snapshot, delivery) = flow.sender_state(now)?;
         Some(ConnectionSample {
             delivered,
@@ -206,9 +206,9 @@ impl Flow {
 
     pub(crate) fn flow_stats(&self) -> &FlowStats {
         match &self.0 {
-            Kind::Reliable(flow) => &flow.flow_stats,
+            Kind::Reliable(flow) => &flow.stream.stats,
             Kind::Udp(flow) => &flow.flow_stats,
-            Kind::Foreign(flow) => &flow.flow_stats,
+            Kind::Foreign(flow) => &flow.stream.stats,
             Kind::Kernel(flow) => &flow.flow_stats,
             Kind::Source(flow) => &flow.flow_stats,
         }
@@ -248,9 +248,9 @@ impl Flow {
     /// The rows of the requests that were answered.
     pub fn take_requests(&mut self) -> Vec<RequestRow> {
         match &mut self.0 {
-            Kind::Reliable(flow) => flow.flow_stats.take_requests(),
+            Kind::Reliable(flow) => flow.stream.stats.take_requests(),
             Kind::Udp(_) | Kind::Source(_) => Vec::new(),
-            Kind::Foreign(flow) => flow.flow_stats.take_requests(),
+            Kind::Foreign(flow) => flow.stream.stats.take_requests(),
             Kind::Kernel(flow) => flow.take_requests(),
         }
     }
@@ -258,7 +258,7 @@ impl Flow {
 
 /// Where the requests of a flow that makes any are recorded.
 fn requests(index: u32, spec: &FlowSpec, measure: &MeasureSpec) -> Option<Box<RequestBook>> {
-    spec.workload.asks().then(|| Box::new(RequestBook::new(index, measure.max_requests)))
+    spec.workload.has_responses().then(|| Box::new(RequestBook::new(index, measure.max_requests)))
 }
 
 /// A flow whose ends lie elsewhere: in the statistics it is one like the others.

@@ -142,7 +142,7 @@ impl FlowStats {
         }
     }
 
-    /// Takes in what a connection of a flow of many met in the measured interval.
+    /// Processes what a connection of a flow of many met in the measured interval.
     pub(crate) fn absorb(&mut self, connection: &Self) {
         if connection.opened.is_some() && !self.is_closed() {
             self.rtt.merge(&connection.rtt);

@@ -94,16 +94,16 @@ impl FlowTable {
     }
 
     /// The warm-up is over.
-    pub fn open_books<M: Medium>(&mut self, net: &mut M) {
-        self.flows.iter_mut().for_each(|flow| flow.open_books(net));
-        self.arrivals.iter_mut().flatten().for_each(|flow| flow.open_books(net));
+    pub fn begin_measurement<M: Medium>(&mut self, net: &mut M) {
+        self.flows.iter_mut().for_each(|flow| flow.begin_measurement(net));
+        self.arrivals.iter_mut().flatten().for_each(|flow| flow.begin_measurement(net));
     }
 
     /// The run is over: the statistics of all flows are final.
     pub fn end<M: Medium>(&mut self, net: &mut M) {
         for mut flow in std::mem::take(&mut self.arrivals).into_iter().flatten() {
-            flow.close_books(net, FlowEnd::OutOfTime);
-            self.take_in(&flow, net);
+            flow.end_measurement(net, FlowEnd::OutOfTime);
+            self.on_connection_end(&flow, net);
         }
         self.flows.iter_mut().for_each(|flow| flow.end(net));
     }
@@ -158,15 +158,15 @@ impl FlowTable {
     fn retire<M: Medium>(&mut self, at: usize, net: &mut M) {
         if let Some(flow) = self.arrivals[at].take() {
             self.open -= 1;
-            self.take_in(&flow, net);
+            self.on_connection_end(&flow, net);
         }
     }
 
     /// Hands what is left of a connection to the flow that it belongs to.
-    fn take_in<M: Medium>(&mut self, flow: &ReliableFlow, net: &mut M) {
+    fn on_connection_end<M: Medium>(&mut self, flow: &ReliableFlow, net: &mut M) {
         let Some(origin) = flow.origin else { return };
         let Some(source) = self.flows[origin.source as usize].source() else { return };
-        source.take_in(flow, net);
+        source.on_connection_end(flow, net);
         if source.is_over() {
             self.on_over(origin.source as usize);
         }

@@ -89,7 +89,7 @@ impl KernelFlow {
         let start = spec.drawn_start(seed);
         let application = stream(seed, &format!("flow {} application", spec.name));
         let mut flow_stats = FlowStats::new(start);
-        if spec.workload.asks() {
+        if spec.workload.has_responses() {
             flow_stats.requests = Some(Box::new(RequestBook::new(index, measure.max_requests)));
         }
         Self {
@@ -138,13 +138,13 @@ impl KernelFlow {
     }
 
     /// The measured interval begins.
-    pub fn open_books(&mut self, now: Instant, reading: &ConnectionSample) {
+    pub fn begin_measurement(&mut self, now: Instant, reading: &ConnectionSample) {
         let totals = self.totals(reading);
         self.flow_stats.open(now, totals);
     }
 
     /// The flow has ended; the first ending counts.
-    pub fn close_books(&mut self, now: Instant, reading: &ConnectionSample, ending: FlowEnd) {
+    pub fn end_measurement(&mut self, now: Instant, reading: &ConnectionSample, ending: FlowEnd) {
         self.tells_timeouts = reading.timeouts.is_some();
         let totals = self.totals(reading);
         self.flow_stats.close(now, totals, ending);
@@ -278,12 +278,12 @@ mod tests {
             flow.on_time(at(100)),
             WriteRequest { write: 9_000, close: true, withdraw: false }
         );
-        flow.open_books(at(1_000), &reading(1_000));
+        flow.begin_measurement(at(1_000), &reading(1_000));
         let row = flow.sample(at(1_100), &reading(2_000)).expect("a row");
         // From its start on, since no sample came before.
         assert_eq!((row.cwnd_bytes, row.goodput_mbps), (2_000, 0.016));
-        flow.close_books(at(2_000), &reading(9_000), FlowEnd::Completed);
-        flow.close_books(at(3_000), &reading(0), FlowEnd::OutOfTime);
+        flow.end_measurement(at(2_000), &reading(9_000), FlowEnd::Completed);
+        flow.end_measurement(at(3_000), &reading(0), FlowEnd::OutOfTime);
         assert_eq!(flow.sample(at(3_000), &reading(9_000)), None, "it is over");
         flow.set_passage(PathStats { dropped: 2, queue_delay: Histogram::new() });
         let mut row = flow.flow_stats.row(0, &spec, |_, _| Some(0.128));
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(flow.on_time(at(140)).write, 10);
         assert_eq!(flow.on_answer(at(180), 100), Ok(()));
         assert_eq!(flow.flow_stats.take_requests()[0].latency_ms, 40.0);
-        flow.close_books(at(190), &reading(10), FlowEnd::OutOfTime);
+        flow.end_measurement(at(190), &reading(10), FlowEnd::OutOfTime);
         assert!(flow.on_answer(at(200), 1).unwrap_err().contains("1 bytes answer nothing"));
     }
 }

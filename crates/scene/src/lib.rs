@@ -39,6 +39,7 @@ mod run_log;
 mod side;
 mod sizes;
 mod spec;
+mod stream_flow;
 pub mod topology;
 mod udp;
 mod validate;

@@ -191,7 +191,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 
     /// What happens next in the radio network, whose event is at hand. As long as nothing else is due,
     /// time moves on with it.
-    pub fn next_happening(&mut self) -> Option<RadioOutput<L>> {
+    pub fn next_radio_output(&mut self) -> Option<RadioOutput<L>> {
         let radio = self.radio.as_mut()?;
         if radio.armed.is_none_or(|armed| armed > self.now) {
             return None;

@@ -9,35 +9,23 @@ use weir_transport::{
 };
 use weir_units::{Bytes, Duration, Feedback, Instant, Rate, Rng};
 
-use crate::app::{Client, Server};
+use crate::app::Client;
 use crate::check::{StreamCheck, WindowCheck, check_in_flight};
-use crate::flow_stats::{FlowEnd, FlowStats, Totals};
+use crate::flow_stats::{FlowEnd, Totals};
 use crate::last_sample::LastSample;
 use crate::medium::Medium;
 use crate::packet::{Body, IP_HEADER, Packet};
 use crate::side::Side;
 use crate::spec::Workload;
+use crate::stream_flow::StreamFlow;
 
 /// A flow over a reliable connection.
 pub(crate) struct ReliableFlow {
-    index: u32,
+    pub(crate) stream: StreamFlow,
     config: Config,
-    workload: Workload,
-    stop: Option<Instant>,
-    client: Client,
-    server: Server,
     /// Made when the flow starts.
     ends: Option<[End; 2]>,
     rngs: Option<[Rng; 2]>,
-    /// When each end's pending wake-up is due.
-    armed: [Option<Instant>; 2],
-    /// Whether nothing more will happen to it.
-    over: bool,
-    /// The warm-up is over: whatever begins now is measured from its beginning.
-    warm: bool,
-    /// When the previous sample was taken, and what had been delivered then.
-    last_sample: LastSample,
-    pub(crate) flow_stats: FlowStats,
     pub(crate) acks: Vec<AckRow>,
     /// How many of the sender's acknowledgements are still to be recorded.
     acks_left: usize,
@@ -84,19 +72,10 @@ impl ReliableFlow {
         let FlowInit { index, config, workload, client, start, stop, rngs, max_acks, origin } =
             init;
         Self {
-            index,
+            stream: StreamFlow::new(index, workload, client, start, stop),
             config,
-            stop,
-            client,
-            server: Server::new(workload.clone()),
-            workload,
             ends: None,
             rngs: Some(rngs),
-            armed: [Some(start), None],
-            over: false,
-            warm: false,
-            last_sample: LastSample::new(start),
-            flow_stats: FlowStats::new(start),
             acks: Vec::new(),
             acks_left: max_acks,
             hops: [0; 2],
@@ -106,7 +85,7 @@ impl ReliableFlow {
 
     /// The size of a transfer that has one.
     pub(crate) fn size(&self) -> Option<Bytes> {
-        match self.workload {
+        match self.stream.workload {
             Workload::File { size } => Some(size),
             _ => None,
         }
@@ -115,7 +94,9 @@ impl ReliableFlow {
     pub(crate) fn on_packet<M: Medium>(&mut self, packet: &Packet, net: &mut M) {
         let side = Side::at_end_of(packet.direction);
         let (Some(ends), Body::Segment { segment, .. }) = (&mut self.ends, &packet.body) else {
-            return net.notes().violate(format!("flow {} cannot receive {packet:?}", self.index));
+            return net
+                .notes()
+                .violate(format!("flow {} cannot receive {packet:?}", self.stream.index));
         };
         // What the network damaged fails the checksum.
         if packet.corrupted {
@@ -132,7 +113,7 @@ impl ReliableFlow {
         let end = &mut ends[side as usize];
         if self.acks_left > 0 && side == Side::Sender && !segment.flags.contains(Flags::SYN) {
             self.acks_left -= 1;
-            self.acks.push(ack_row(self.index, net.now(), &end.conn));
+            self.acks.push(ack_row(self.stream.index, net.now(), &end.conn));
         }
         end.window.on_received(segment);
         if reads_hops(side, &self.config) && packet.hop != self.hops[side as usize] {
@@ -148,7 +129,7 @@ impl ReliableFlow {
         }
         if side == Side::Receiver && segment.payload_len > 0 {
             net.notes().data_packets += 1;
-            self.flow_stats.on_arrival(net.now(), packet);
+            self.stream.stats.on_arrival(net.now(), packet);
         }
         self.pump(side, net);
     }
@@ -166,14 +147,13 @@ impl ReliableFlow {
 
     pub(crate) fn on_wake<M: Medium>(&mut self, side: Side, net: &mut M) {
         let now = net.now();
-        if self.armed[side as usize].is_none_or(|at| at > now) {
+        if !self.stream.take_wake(side, now) {
             return;
         }
-        self.armed[side as usize] = None;
         if self.ends.is_none() {
             self.begin(net);
         }
-        if side == Side::Sender && self.stop.is_some_and(|stop| stop <= now) {
+        if self.stream.is_stopped(side, now) {
             self.halt(net);
         }
         let Some(ends) = &mut self.ends else { return };
@@ -183,10 +163,10 @@ impl ReliableFlow {
             conn.handle_timeout(now);
         }
         if conn.stats().timeouts > timeouts {
-            net.log(self.index, "timeout", "");
+            net.log(self.stream.index, "timeout", "");
         }
-        if side == Side::Sender && !self.over {
-            let demand = self.client.on_time(now);
+        if side == Side::Sender && !self.stream.over {
+            let demand = self.stream.client.on_time(now);
             if demand.withdraw {
                 conn.withdraw(now);
             }
@@ -200,35 +180,31 @@ impl ReliableFlow {
         self.pump(side, net);
     }
 
-    pub(crate) fn open_books<M: Medium>(&mut self, net: &mut M) {
-        self.warm = true;
-        if self.ends.is_some() {
-            let totals = self.totals(net);
-            self.flow_stats.open(net.now(), totals);
-        }
+    pub(crate) fn begin_measurement<M: Medium>(&mut self, net: &mut M) {
+        let totals = self.ends.is_some().then(|| self.totals(net));
+        self.stream.begin_measurement(net.now(), totals);
     }
 
-    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
-        if !self.flow_stats.is_closed() {
+    pub(crate) fn end_measurement<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
+        if !self.stream.stats.is_closed() {
             let totals = self.totals(net);
-            self.flow_stats.close(net.now(), totals, ending);
+            self.stream.stats.close(net.now(), totals, ending);
         }
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.over
+        self.stream.over
     }
 
     pub(crate) fn sample(&mut self, now: Instant) -> Option<SampleRow> {
-        let began_before = self.last_sample.is_before(now) && !self.flow_stats.is_closed();
-        let ends = self.ends.as_mut().filter(|_| began_before)?;
+        let ends = self.ends.as_mut().filter(|_| self.stream.is_sampled(now))?;
         let sender = &mut ends[Side::Sender as usize].conn;
-        sender.book_time(now);
+        sender.account_time(now);
         let snapshot = sender.snapshot();
-        let goodput_mbps = self.last_sample.advance(now, self.flow_stats.delivered);
+        let goodput_mbps = self.stream.last_sample.advance(now, self.stream.stats.delivered);
         let millis = |duration: Option<Duration>| duration.map(Duration::as_millis_f64);
         Some(SampleRow {
-            flow: self.index,
+            flow: self.stream.index,
             t_s: now.as_secs_f64(),
             cwnd_bytes: snapshot.cwnd.get(),
             ssthresh_bytes: snapshot.ssthresh.map(|bytes| bytes.get()),
@@ -257,7 +233,7 @@ impl ReliableFlow {
         now: Instant,
     ) -> Option<(&Stats, Snapshot, Option<Rate>)> {
         let sender = &mut self.ends.as_mut()?[Side::Sender as usize].conn;
-        sender.book_time(now);
+        sender.account_time(now);
         Some((sender.stats(), sender.snapshot(), sender.delivery_rate()))
     }
 
@@ -271,22 +247,22 @@ impl ReliableFlow {
         let sender = Connection::connect(&self.config, now, ours);
         let receiver = Connection::listen(&self.config, theirs);
         self.ends = Some([end(sender), end(receiver)]);
-        self.last_sample = LastSample::new(now);
-        net.log(self.index, "start", "");
-        if self.warm {
-            self.open_books(net);
+        self.stream.last_sample = LastSample::new(now);
+        net.log(self.stream.index, "start", "");
+        if self.stream.warm {
+            self.begin_measurement(net);
         }
     }
 
     /// Stops the flow: its connection is aborted.
     fn halt<M: Medium>(&mut self, net: &mut M) {
-        self.stop = None;
-        self.close_books(net, FlowEnd::Stopped);
+        self.stream.stop = None;
+        self.end_measurement(net, FlowEnd::Stopped);
         if let Some(ends) = &mut self.ends {
             ends[Side::Sender as usize].conn.abort(net.now());
         }
-        net.log(self.index, "stopped", "");
-        self.over = true;
+        net.log(self.stream.index, "stopped", "");
+        self.stream.over = true;
     }
 
     /// After anything happened to one end: reads, answers, sends, and sets its wake-up.
@@ -307,33 +283,15 @@ impl ReliableFlow {
         let now = net.now();
         let bytes = conn.read(now, bytes);
         if let Err(what) = stream.on_read(bytes) {
-            net.notes().violate(format!("flow {}: {what}", self.index));
+            net.notes().violate(format!("flow {}: {what}", self.stream.index));
         }
-        match side {
-            Side::Sender => {
-                self.client.on_read(bytes);
-                while let Some(answer) = self.client.poll_answer(now) {
-                    self.flow_stats.on_answer(&answer);
-                }
-                let surplus = self.client.surplus();
-                if surplus > 0 {
-                    net.notes()
-                        .violate(format!("flow {}: {surplus} bytes answer nothing", self.index));
-                }
-            }
-            Side::Receiver => {
-                self.flow_stats.delivered += bytes;
-                let answer = self.server.on_read(bytes);
-                if answer > 0 {
-                    conn.write(now, answer);
-                }
-                let all = matches!(self.workload, Workload::File { size }
-                    if size.get() == self.flow_stats.delivered);
-                if all && !self.flow_stats.is_closed() {
-                    self.close_books(net, FlowEnd::Completed);
-                    net.log(self.index, "completed", "");
-                }
-            }
+        let answer = self.stream.on_read(side, bytes, net);
+        if answer > 0 {
+            conn.write(now, answer);
+        }
+        if self.stream.completes(side) {
+            self.end_measurement(net, FlowEnd::Completed);
+            net.log(self.stream.index, "completed", "");
         }
     }
 
@@ -345,23 +303,24 @@ impl ReliableFlow {
             match event {
                 Event::Finished if side == Side::Receiver => conn.close(net.now()),
                 Event::Connected if side == Side::Sender => {
-                    self.client.on_connected(net.now());
-                    net.log(self.index, "connected", "");
+                    self.stream.client.on_connected(net.now());
+                    net.log(self.stream.index, "connected", "");
                 }
                 Event::Route(state) if side == Side::Sender => {
-                    net.log(self.index, state.as_str(), "");
+                    net.log(self.stream.index, state.as_str(), "");
                 }
                 Event::Failed(error) => failure = Some(error.to_string()),
                 _ => {}
             }
         }
-        let finished = side == Side::Receiver && conn.is_finished() && self.flow_stats.is_closed();
-        if let Some(why) = failure.filter(|_| !self.over) {
-            net.log(self.index, "failed", &why);
-            self.close_books(net, FlowEnd::Failed(why));
-            self.over = true;
+        let finished =
+            side == Side::Receiver && conn.is_finished() && self.stream.stats.is_closed();
+        if let Some(why) = failure.filter(|_| !self.stream.over) {
+            net.log(self.stream.index, "failed", &why);
+            self.end_measurement(net, FlowEnd::Failed(why));
+            self.stream.over = true;
         }
-        self.over |= finished;
+        self.stream.over |= finished;
     }
 
     fn transmit<M: Medium>(&mut self, side: Side, net: &mut M) {
@@ -370,18 +329,19 @@ impl ReliableFlow {
         let now = net.now();
         let mut sent = 0;
         let mut resends = net.notes().resends(conn.stats());
-        let may_send =
-            |net: &mut M| side == Side::Receiver || net.sender_waits_until(self.index).is_none();
+        let may_send = |net: &mut M| {
+            side == Side::Receiver || net.sender_waits_until(self.stream.index).is_none()
+        };
         while may_send(net)
             && let Some(transmit) = conn.poll_transmit(now)
         {
             if let Err(what) = window.on_sent(&transmit.segment, transmit.offset) {
-                net.notes().violate(format!("flow {}: {what}", self.index));
+                net.notes().violate(format!("flow {}: {what}", self.stream.index));
             }
             sent += u64::from(transmit.segment.payload_len);
-            let packet = packet(self.index, side, now, &transmit);
+            let packet = packet(self.stream.index, side, now, &transmit);
             if side == Side::Sender && transmit.segment.payload_len > 0 {
-                self.flow_stats.sent_ip_bytes += u64::from(packet.ip_len);
+                self.stream.stats.sent_ip_bytes += u64::from(packet.ip_len);
             }
             if let Some(before) = resends {
                 let now = net.notes().resends(conn.stats());
@@ -396,48 +356,31 @@ impl ReliableFlow {
         let flight = conn.flight();
         let (cwnd_before, state_before) = std::mem::replace(last, (flight.cwnd, flight.state));
         if let Err(what) = check_in_flight(&flight, cwnd_before, sent, self.config.mss) {
-            net.notes().violate(format!("flow {}: {what}", self.index));
+            net.notes().violate(format!("flow {}: {what}", self.stream.index));
         }
         if side == Side::Receiver {
             return;
         }
         if let Some(rtt) = conn.poll_rtt_sample() {
-            self.flow_stats.on_rtt(rtt);
+            self.stream.stats.on_rtt(rtt);
         }
-        self.flow_stats.cwnd.set(now, flight.cwnd);
+        self.stream.stats.cwnd.set(now, flight.cwnd);
         if flight.state != state_before {
-            net.log(self.index, state_name(flight.state), "");
+            net.log(self.stream.index, state_name(flight.state), "");
         }
     }
 
-    /// Each end has one wake-up pending at most, and it may be early: deadlines mostly move away.
     fn arm<M: Medium>(&mut self, side: Side, net: &mut M) {
         let Some(ends) = &self.ends else { return };
-        let mut deadline = ends[side as usize].conn.next_timeout(net.now());
-        if side == Side::Sender && !self.over {
-            let waits_until = net.sender_waits_until(self.index);
-            deadline = Instant::earlier(deadline, self.client.next_time());
-            deadline = Instant::earlier(deadline, Instant::earlier(self.stop, waits_until));
-        }
-        let armed = &mut self.armed[side as usize];
-        if let Some(at) = deadline.filter(|at| armed.is_none_or(|armed| *at < armed)) {
-            let at = at.max(net.now());
-            *armed = Some(at);
-            net.wake(at, self.index, side);
-        }
+        let deadline = ends[side as usize].conn.next_timeout(net.now());
+        self.stream.arm(side, deadline, net);
     }
 
     fn totals<M: Medium>(&mut self, net: &mut M) -> Totals {
-        let mut totals = Totals {
-            dropped: net.notes().dropped_data[self.index as usize],
-            delivered: self.flow_stats.delivered,
-            sent_ip_bytes: self.flow_stats.sent_ip_bytes,
-            unanswered: self.client.unanswered(),
-            ..Totals::default()
-        };
+        let mut totals = self.stream.totals(net);
         if let Some(ends) = &mut self.ends {
             let sender = &mut ends[Side::Sender as usize].conn;
-            sender.book_time(net.now());
+            sender.account_time(net.now());
             totals.stats = *sender.stats();
         }
         totals

@@ -66,7 +66,7 @@ impl<S: Deref<Target = RunSpec>> Run<S> {
 
     /// The warm-up is over: flows and links are measured from now on.
     pub fn open<M: Medium>(&mut self, flows: &mut FlowTable, medium: &mut M) {
-        flows.open_books(medium);
+        flows.begin_measurement(medium);
         self.open_links(medium.net_mut());
     }
 
@@ -82,7 +82,7 @@ impl<S: Deref<Target = RunSpec>> Run<S> {
     }
 
     /// Takes a sample, and adds the event of the next.
-    pub fn sample_again<M: Medium>(&mut self, flows: &mut FlowTable, medium: &mut M) {
+    pub fn sample_and_schedule<M: Medium>(&mut self, flows: &mut FlowTable, medium: &mut M) {
         let net = medium.net_mut();
         if let Some(at) = self.sample(flows.flows(), net) {
             net.schedule(at, Event::Sample);

@@ -107,15 +107,6 @@ impl SizeDistribution {
         self.pieces().map(|piece| piece.weight * segments(&piece)).sum()
     }
 
-    /// The share of flows that have at most `size` bytes.
-    pub fn share_up_to(&self, size: f64) -> f64 {
-        let within = |piece: Piece| match piece.to - piece.from {
-            0.0 => piece.weight * f64::from(u8::from(piece.to <= size)),
-            width => piece.weight * ((size - piece.from) / width).clamp(0.0, 1.0),
-        };
-        self.pieces().map(within).sum()
-    }
-
     /// The first point, and the stretches from each point to the next.
     fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
         let share = |parts: u64| parts as f64 / WHOLE as f64;

@@ -207,7 +207,7 @@ impl Workload {
     }
 
     /// Whether the receiver answers.
-    pub fn asks(&self) -> bool {
+    pub fn has_responses(&self) -> bool {
         self.response().is_some()
     }
 

@@ -92,7 +92,7 @@ impl UdpFlow {
         let all = matches!(self.workload, Workload::File { size }
             if size.get() == self.flow_stats.delivered);
         if all {
-            self.close_books(net, FlowEnd::Completed);
+            self.end_measurement(net, FlowEnd::Completed);
             net.log(self.index, "completed", "");
         }
     }
@@ -104,12 +104,12 @@ impl UdpFlow {
         if !std::mem::replace(&mut self.begun, true) {
             net.log(self.index, "start", "");
             if self.warm {
-                self.open_books(net);
+                self.begin_measurement(net);
             }
         }
         if self.stop.is_some_and(|stop| stop <= net.now()) {
             net.log(self.index, "stopped", "");
-            self.close_books(net, FlowEnd::Stopped);
+            self.end_measurement(net, FlowEnd::Stopped);
             self.over = true;
             return;
         }
@@ -134,7 +134,7 @@ impl UdpFlow {
         }
     }
 
-    pub(crate) fn open_books<M: Medium>(&mut self, net: &mut M) {
+    pub(crate) fn begin_measurement<M: Medium>(&mut self, net: &mut M) {
         self.warm = true;
         if net.now() >= self.flow_stats.start {
             let totals = self.totals(net);
@@ -142,7 +142,7 @@ impl UdpFlow {
         }
     }
 
-    pub(crate) fn close_books<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
+    pub(crate) fn end_measurement<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
         let totals = self.totals(net);
         self.flow_stats.close(net.now(), totals, ending);
     }

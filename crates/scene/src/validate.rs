@@ -192,7 +192,7 @@ fn check_workload(flow: &FlowSpec, first_link: Option<&LinkConfig>) -> Result<()
         }
     }
     let Some(udp) = udp else { return Ok(()) };
-    if flow.workload.asks() {
+    if flow.workload.has_responses() {
         return Err("requests need a reliable transport, not udp".into());
     }
     if let Some(size) = flow.workload.message() {

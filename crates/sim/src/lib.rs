@@ -10,7 +10,7 @@ mod tap;
 mod world;
 
 pub use error::SimError;
-pub use run::{QueueKind, RunOptions, run, run_taped, run_watched, run_with};
+pub use run::{QueueKind, RunOptions, run, run_watched, run_with, run_with_tap};
 pub use simulation::Simulation;
 pub use tap::PacketTap;
 pub use world::Progress;

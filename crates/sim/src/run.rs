@@ -71,7 +71,7 @@ pub fn run_watched(
 ///
 /// # Errors
 /// As [`run_watched`].
-pub fn run_taped(
+pub fn run_with_tap(
     spec: &RunSpec,
     seed: u64,
     tap: &mut dyn PacketTap,

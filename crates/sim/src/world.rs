@@ -134,7 +134,7 @@ impl<S: Deref<Target = RunSpec>, Q: EventQueue> World<S, Q> {
             Event::Arrival(flow) => self.flow_table.on_arrival(flow, &mut self.net),
             Event::Radio => {
                 let Self { net, flow_table, .. } = self;
-                while let Some(happening) = net.next_happening() {
+                while let Some(happening) = net.next_radio_output() {
                     match happening {
                         RadioOutput::Arrived(packet) => flow_table.on_packet(&packet, net),
                         RadioOutput::Notice(flow, side, notice) => {
@@ -145,7 +145,7 @@ impl<S: Deref<Target = RunSpec>, Q: EventQueue> World<S, Q> {
                 }
             }
             Event::Move => self.net.move_nodes(),
-            Event::Sample => self.run.sample_again(&mut self.flow_table, &mut self.net),
+            Event::Sample => self.run.sample_and_schedule(&mut self.flow_table, &mut self.net),
             Event::WarmedUp => self.run.open(&mut self.flow_table, &mut self.net),
         }
     }

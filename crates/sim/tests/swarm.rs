@@ -173,8 +173,8 @@ fn topology(rng: &mut Rng, flows: usize) -> Topology {
         _ => {
             let per_packet = Duration::from_micros(rng.below(20_000));
             let reverse = if rng.below(2) == 0 { Duration::ZERO } else { per_packet };
-            let buffer = Bytes(4_000 + rng.below(100_000));
-            let relay = LinkConfig::serial_relay(per_packet, reverse, buffer, Bytes::ZERO);
+            let buffer = Limit::Bytes(Bytes(4_000 + rng.below(100_000)));
+            let relay = LinkConfig::serial_relay(per_packet, reverse, buffer);
             let lossy = LinkConfig { impairments: faults(rng), ..LinkConfig::default() };
             let forward = (rng.below(2) == 0).then_some(lossy);
             LabRouter { relay: Relay::Serial(relay), forward, reverse: None, flows }.build()

@@ -32,7 +32,7 @@ pub fn to_monotonic_nanos(at: Instant) -> u64 {
 /// The next moment that lies to the ticks of Linux's timers as the simulator's times begin to its own:
 /// 250 µs after one. They fall on whole milliseconds of the monotonic clock (`tick_setup_sched_timer`,
 /// since Linux 6.4 and 6.1.30), if the kernel has `CONFIG_HZ` = 1000.
-pub fn next_like_simulated() -> Instant {
+pub fn next_aligned_to_ticks() -> Instant {
     const TICK_NANOS: u64 = 1_000_000;
     const AFTER_TICK_NANOS: u64 = 250_000;
     let now = now();
@@ -135,7 +135,7 @@ impl Drop for Alarm {
 
 /// Lets this thread run ahead of all ordinary ones (`SCHED_FIFO` in sched(7)) until it is dropped,
 /// where the system allows that: otherwise whatever else a busy machine does makes it late, by
-/// milliseconds. A thread that is started meanwhile inherits it, until it calls [`be_ordinary`].
+/// milliseconds. A thread that is started meanwhile inherits it, until it calls [`use_ordinary_priority`].
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub struct TimerSlackGuard {
@@ -160,7 +160,7 @@ impl TimerSlackGuard {
 impl Drop for TimerSlackGuard {
     fn drop(&mut self) {
         if self.was_ordinary {
-            be_ordinary();
+            use_ordinary_priority();
         }
     }
 }
@@ -168,7 +168,7 @@ impl Drop for TimerSlackGuard {
 /// Makes this thread one of the ordinary ones again, if it is not: one that a [`TimerSlackGuard`] thread has
 /// started.
 #[cfg(target_os = "linux")]
-pub fn be_ordinary() {
+pub fn use_ordinary_priority() {
     /// Nice 0, on this scale.
     const MIDDLE: u8 = 47;
     if is_ordinary() {
@@ -202,14 +202,14 @@ mod tests {
     #[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
     fn a_punctual_thread_is_as_it_was_afterwards_and_need_not_pass_it_on() {
         let on_its_own = || {
-            be_ordinary();
+            use_ordinary_priority();
             assert_eq!(scheduling(), ["0", "0"]);
             let punctual = TimerSlackGuard::set();
             if scheduling()[1] != "1" {
                 return println!("skipped: SCHED_FIFO is not permitted");
             }
             let inside = std::thread::spawn(|| {
-                be_ordinary();
+                use_ordinary_priority();
                 scheduling()
             });
             assert_eq!(inside.join().unwrap(), ["0", "0"]);

@@ -244,7 +244,7 @@ impl Socket {
         false
     }
 
-    /// Takes in what has arrived, which may be nothing. Returns whether there was anything.
+    /// Processes what has arrived, which may be nothing. Returns whether there was anything.
     ///
     /// # Errors
     /// What the system reports.
@@ -266,16 +266,16 @@ impl Socket {
         Ok(inbox.filled > 0)
     }
 
-    /// From now on [`next_refusal`](Self::next_refusal) reports datagrams that were refused.
+    /// From now on [`next_unreachable`](Self::next_unreachable) reports datagrams that were refused.
     ///
     /// # Errors
     /// What the system reports.
-    pub fn hear_refusals(&self) -> io::Result<()> {
+    pub fn enable_icmp_errors(&self) -> io::Result<()> {
         self.state.enable_transport_errors(UdpSockRef::from(&self.socket))
     }
 
     /// A machine that has said (by ICMP) that no socket listens on a port to which a datagram went.
-    pub fn next_refusal(&self) -> Option<IpAddr> {
+    pub fn next_unreachable(&self) -> Option<IpAddr> {
         loop {
             let error = self.state.recv_transport_error(UdpSockRef::from(&self.socket)).ok()??;
             let refused = error.raw_errno == rustix::io::Errno::CONNREFUSED.raw_os_error();

@@ -79,7 +79,7 @@ impl Histogram {
         Self::default()
     }
 
-    /// Takes in a sample.
+    /// Records a sample.
     #[inline]
     pub fn record(&mut self, sample: Duration) {
         let nanos = sample.as_nanos();
@@ -97,7 +97,7 @@ impl Histogram {
         }
     }
 
-    /// Takes in every sample of `other`.
+    /// Adds every sample of `other`.
     pub fn merge(&mut self, other: &Self) {
         if other.count == 0 {
             return;

@@ -16,5 +16,5 @@ pub use pcapng::{CapturedPacket, PcapngWriter};
 pub use radio::{FrameRow, NodeRow};
 pub use rows::{
     AckRow, ArrivalRow, EventRow, FlowRow, LinkRow, QueueRow, RequestRow, SampleRow, SummaryRow,
-    jain_index,
+    jain_index, jain_of_sums,
 };

@@ -437,9 +437,12 @@ pub struct SummaryRow {
 /// Jain's fairness index `(Σx)² / (n · Σx²)` (Jain, Chiu, Hawe, 1984): 1 when all are equal, `1/n`
 /// when one has everything. `None` for fewer than two values, or when all are zero.
 pub fn jain_index(values: &[f64]) -> Option<f64> {
-    let sum: f64 = values.iter().sum();
-    let squares: f64 = values.iter().map(|x| x * x).sum();
-    (values.len() >= 2 && squares > 0.0).then(|| sum * sum / (values.len() as f64 * squares))
+    jain_of_sums(values.len(), values.iter().sum(), values.iter().map(|x| x * x).sum())
+}
+
+/// [`jain_index`] from the sums of `count` values and of their squares.
+pub fn jain_of_sums(count: usize, sum: f64, squares: f64) -> Option<f64> {
+    (count >= 2 && squares > 0.0).then(|| sum * sum / (count as f64 * squares))
 }
 
 #[cfg(test)]

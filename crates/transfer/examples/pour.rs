@@ -131,7 +131,7 @@ fn over_us(
     let window = server.socket().recv_buffer();
     server.listen(theirs, move |_| Sink::create(&path, size, window, done.clone()).ok());
     while server.next_ended().is_none() {
-        server.turn(Duration::from_secs(1))?;
+        server.step(Duration::from_secs(1))?;
     }
     let ended = ended.try_recv()?;
     let receiver_cpu = cpu() - before;
@@ -166,7 +166,7 @@ fn send(
     let began = monotonic_nanos();
     client.connect(to, config, source);
     loop {
-        client.turn(Duration::from_secs(1))?;
+        client.step(Duration::from_secs(1))?;
         if let Some(ended) = client.next_ended() {
             ended.error.map_or(Ok(()), Err)?;
             return Ok((began, cpu(), *ended.connection.stats()));
@@ -208,7 +208,7 @@ impl Application for Source {
         Err(io::Error::other("the receiver sends nothing"))
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         while let Some(event) = connection.poll_event() {
             match event {
                 Event::Connected => {
@@ -262,7 +262,7 @@ impl Application for Sink {
         if self.piece.len() + bytes.len() > PIECE as usize { self.write_out() } else { Ok(()) }
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         connection.read(now, u64::MAX);
         connection.set_recv_window(self.window);
         while let Some(event) = connection.poll_event() {

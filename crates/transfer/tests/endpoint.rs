@@ -41,7 +41,7 @@ impl Application for Pattern {
         Ok(())
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         connection.read(now, u64::MAX);
         while let Some(event) = connection.poll_event() {
             match event {
@@ -90,7 +90,7 @@ fn pour(size: u64, mss: u32, key: Option<&Key>) -> u64 {
         let id =
             client.connect(address, &config(mss), Pattern { size, received: 0, finished: false });
         while client.get(id).is_some() {
-            client.turn(Duration::from_secs(1)).unwrap();
+            client.step(Duration::from_secs(1)).unwrap();
         }
         let ended = client.next_ended().unwrap();
         assert!(ended.error.is_none(), "{:?}", ended.error);
@@ -99,7 +99,7 @@ fn pour(size: u64, mss: u32, key: Option<&Key>) -> u64 {
     server.listen(config(mss), |_| Some(Pattern { size: 0, received: 0, finished: false }));
     let patience = clock::now() + Duration::from_secs(60);
     let ended = loop {
-        server.turn(Duration::from_secs(1)).unwrap();
+        server.step(Duration::from_secs(1)).unwrap();
         if let Some(ended) = server.next_ended() {
             break ended;
         }
@@ -137,8 +137,8 @@ fn refusal(receivers: Option<Key>, senders: Option<Key>) -> String {
     client.connect(server.socket().local_addr(), &config(1_396), pattern(1));
     let patience = clock::now() + Duration::from_secs(60);
     loop {
-        client.turn(Duration::from_millis(1)).unwrap();
-        server.turn(Duration::from_millis(1)).unwrap();
+        client.step(Duration::from_millis(1)).unwrap();
+        server.step(Duration::from_millis(1)).unwrap();
         assert_eq!(server.connections().count(), 0);
         if let Some(ended) = client.next_ended() {
             return ended.error.unwrap().to_string();
@@ -176,7 +176,7 @@ impl Application for Loosely {
         Ok(())
     }
 
-    fn on_turn(&mut self, _: Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, _: Instant, connection: &mut Connection) -> io::Result<()> {
         while let Some(event) = connection.poll_event() {
             if event == Event::Connected {
                 self.unsent = Some(0);
@@ -218,8 +218,8 @@ fn loose_datagrams_travel_beside_the_stream() {
         let patience = clock::now() + Duration::from_secs(60);
         // On loopback nothing overtakes, and few are on their way at once.
         while !server.connections().any(|(_, _, here)| here.arrived.last() == Some(&99)) {
-            client.turn(Duration::from_millis(1)).unwrap();
-            server.turn(Duration::from_millis(1)).unwrap();
+            client.step(Duration::from_millis(1)).unwrap();
+            server.step(Duration::from_millis(1)).unwrap();
             assert!(clock::now() < patience, "they do not arrive");
         }
         let (_, _, here) = server.connections().next().unwrap();
@@ -235,8 +235,8 @@ fn outcome(prepare: impl FnOnce(&mut Endpoint<Pattern>, &mut Endpoint<Pattern>))
     prepare(&mut server, &mut client);
     let patience = clock::now() + Duration::from_secs(60);
     loop {
-        client.turn(Duration::from_millis(1)).unwrap();
-        server.turn(Duration::from_millis(1)).unwrap();
+        client.step(Duration::from_millis(1)).unwrap();
+        server.step(Duration::from_millis(1)).unwrap();
         if let Some(ended) = client.next_ended() {
             return ended;
         }
@@ -283,8 +283,8 @@ fn an_address_has_a_limit_of_connections() {
         let mut turn_until =
             |client: &mut Endpoint<Pattern>, is_time: &dyn Fn(&Endpoint<Pattern>) -> bool| {
                 while !is_time(&server) {
-                    client.turn(Duration::from_millis(1)).unwrap();
-                    server.turn(Duration::from_millis(1)).unwrap();
+                    client.step(Duration::from_millis(1)).unwrap();
+                    server.step(Duration::from_millis(1)).unwrap();
                     assert!(client.next_ended().is_none_or(|ended| ended.id == first));
                     assert!(clock::now() < patience, "a connection request has no answer");
                 }
@@ -322,15 +322,15 @@ fn restarted(
     client.connect(address, &config(1_396), sender(u64::MAX / 2));
     let patience = clock::now() + Duration::from_secs(20);
     while !is_time(&client, &server) {
-        server.turn(Duration::from_millis(1)).unwrap();
-        client.turn(Duration::ZERO).unwrap();
+        server.step(Duration::from_millis(1)).unwrap();
+        client.step(Duration::ZERO).unwrap();
         assert!(clock::now() < patience, "it does not come so far");
     }
     drop(server);
     let mut again = start(address);
     loop {
-        client.turn(Duration::from_millis(1)).unwrap();
-        again.turn(Duration::from_millis(1)).unwrap();
+        client.step(Duration::from_millis(1)).unwrap();
+        again.step(Duration::from_millis(1)).unwrap();
         if let Some(ended) = client.next_ended() {
             return ended.error.unwrap().to_string();
         }
@@ -379,8 +379,8 @@ fn a_listener_keeps_nothing_for_a_syn() {
     for _ in 0..3 {
         let mut client = Endpoint::bind(loopback).unwrap();
         client.connect(server.socket().local_addr(), &config(1_396), sender(1));
-        client.turn(Duration::ZERO).unwrap();
-        server.turn(Duration::from_millis(100)).unwrap();
+        client.step(Duration::ZERO).unwrap();
+        server.step(Duration::from_millis(100)).unwrap();
         assert_eq!(server.connections().count(), 0);
     }
 }
@@ -478,8 +478,8 @@ fn everything_arrives_whichever_datagram_is_lost() {
         client.connect(way, &config, sender(size));
         let patience = clock::now() + Duration::from_secs(60);
         let arrived = loop {
-            client.turn(Duration::from_millis(1)).unwrap();
-            server.turn(Duration::from_millis(1)).unwrap();
+            client.step(Duration::from_millis(1)).unwrap();
+            server.step(Duration::from_millis(1)).unwrap();
             if let Some(ended) = server.next_ended() {
                 break ended;
             }

@@ -82,7 +82,7 @@ impl Reassembly {
     /// Remembers the ranges of all arrivals until they are reported: where many segments arrive at
     /// once, more ranges change than an acknowledgement has blocks.
     #[must_use]
-    pub fn remembering_all(mut self) -> Self {
+    pub fn with_all_ranges(mut self) -> Self {
         self.recent.most = Recent::A_BATCH;
         self
     }
@@ -98,7 +98,7 @@ impl Reassembly {
         self.recent.most > Recent::USUAL && self.recent.unreported > 0
     }
 
-    /// Takes in `len` bytes at `offset`. The caller has cut them to the receive window.
+    /// Processes `len` bytes at `offset`. The caller has cut them to the receive window.
     pub fn insert(&mut self, offset: u64, len: u32) -> Arrival {
         let arrived = offset..offset.saturating_add(u64::from(len));
         if arrived.is_empty() {
@@ -153,7 +153,7 @@ impl Reassembly {
     /// The ranges for an acknowledgement's SACK blocks, at most `max`: a duplicate that has not been
     /// reported, once (RFC 2883 §4), then the range of the newest arrival, then those reported
     /// before it (RFC 2018 §4). As in Linux, the last four are remembered, or all that no call has
-    /// returned yet ([`remembering_all`](Self::remembering_all)).
+    /// returned yet ([`with_all_ranges`](Self::with_all_ranges)).
     pub fn sack_ranges(&mut self, max: usize) -> impl Iterator<Item = Range<u64>> + '_ {
         let duplicate = self.duplicate.take();
         let space = max.saturating_sub(usize::from(duplicate.is_some()));

@@ -24,7 +24,7 @@ use crate::{Config, timestamp_ms};
 /// let (start, rtt) = (Instant::from_nanos(1), Duration::from_millis(40));
 /// let mut replay = Replay::new(&config, start, Bytes(100_000), Some(rtt), stream(1, "replay"))?;
 /// replay.on_sent(start, 0..10_000);
-/// replay.on_rest(true);
+/// replay.on_sending_paused(true);
 /// assert_eq!(replay.bytes_in_flight(), replay.window());
 /// replay.on_ack(start + rtt, &RecordedAck { ack: 2_000, window: Some(100_000), ..RecordedAck::default() });
 /// assert_eq!(replay.window(), Bytes(12_000));
@@ -96,7 +96,7 @@ impl Replay {
     }
 
     /// Nothing more was sent before the next acknowledgement. `is_full` says that the congestion window was the reason.
-    pub fn on_rest(&mut self, is_full: bool) {
+    pub fn on_sending_paused(&mut self, is_full: bool) {
         self.sender.follow_rest(is_full);
     }
 
@@ -192,7 +192,7 @@ mod tests {
         let mut replay =
             Replay::new(&config, at(0), Bytes(1 << 20), Some(RTT), rng).expect("built in");
         replay.on_sent(at(0), 0..10 * MSS);
-        replay.on_rest(true);
+        replay.on_sending_paused(true);
         replay
     }
 

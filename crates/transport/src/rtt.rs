@@ -106,7 +106,7 @@ impl RttEstimator {
         }
     }
 
-    /// Takes in a sample. It must not stem from a retransmitted segment unless timestamps tell
+    /// Processes a sample. It must not stem from a retransmitted segment unless timestamps tell
     /// which transmission was acknowledged (Karn's rule, RFC 6298 §3). Ends the back-off.
     pub fn on_sample(&mut self, now: Instant, sample: Duration, outstanding: Outstanding) {
         self.latest = Some(sample);
@@ -127,7 +127,7 @@ impl RttEstimator {
         }
     }
 
-    /// Takes in the time of the newest segment that an acknowledgement covers, which excludes the wait
+    /// Processes the time of the newest segment that an acknowledgement covers, which excludes the wait
     /// of a delayed acknowledgement: for the minimum alone (Linux's `tcp_update_rtt_min`).
     pub fn on_newest(&mut self, now: Instant, sample: Duration) {
         self.min.update(now, sample);

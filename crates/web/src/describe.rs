@@ -20,7 +20,7 @@ pub(crate) fn describe(name: &str, spec: &RunSpec, nodes: &[NodeRow]) -> String 
 }
 
 fn radio(spec: &RadioSpec, nodes: &[NodeRow]) -> Value {
-    let (read_m, sense_m) = spec.config.propagation.reach_m();
+    let (read_m, sense_m) = spec.config.propagation.range_m();
     let levels = match &spec.feedback {
         Some(FeedbackConfig::Drai(drai)) => Some(drai.levels()),
         _ => None,

@@ -68,7 +68,7 @@ class Prediction:
         }
 
 
-def work_of(flow: Flow, size: str | None) -> Work:
+def workload_of(flow: Flow, size: str | None) -> Work:
     """The measured bytes, or a file of `size`; a sender at a rate continues for the same time."""
     if "flow.0.workload" in flow.source_keys and size is None:
         return Work({"measure.duration": _ms(flow.duration_s)}, None)
@@ -108,11 +108,11 @@ def predict(
     ]
     tables = run_all([*jobs, *shared])
     rows = [table["flows"].to_dicts() for table in tables]
-    first, found = [together(one) for one in rows[:repeat]], []
+    first, found = [combined(one) for one in rows[:repeat]], []
     longest = max(_longest_rtt(path) for path in paths)
     base = [_neighbour(one) for one in rows[len(jobs) : len(jobs) + neighbours]]
     for place, option in enumerate(chosen):
-        own = [together(one) for one in rows[place * repeat : (place + 1) * repeat]]
+        own = [combined(one) for one in rows[place * repeat : (place + 1) * repeat]]
         start = len(jobs) + place * neighbours
         others = [_neighbour(one) for one in rows[start : start + neighbours]]
         share = sum(others) / sum(base) if sum(base) and chosen[0].stack == "cubic" else None
@@ -120,7 +120,7 @@ def predict(
     return sorted(found, key=lambda one: -one.goodput_mbps.value)
 
 
-def together(rows: Sequence[Row]) -> Row:
+def combined(rows: Sequence[Row]) -> Row:
     """Connections that share a transfer as one: it is complete when the last one is."""
     if len(rows) == 1:
         return rows[0]

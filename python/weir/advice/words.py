@@ -13,7 +13,7 @@ from weir.modelling.measured import Flow, Measurement
 _SPOKEN = {"bbr": "BBR", "cubic": "CUBIC", "htcp": "H-TCP", "bbr2": "BBRv2", "bbr3": "BBRv3"}
 
 
-def spoken(name: str) -> str:
+def display_name(name: str) -> str:
     """A controller as people write it."""
     first, comma, rest = name.partition(",")
     bare = first.removeprefix("rack/")
@@ -45,12 +45,12 @@ def sentence(measured: Measurement, flow: Flow, found: Sequence[Prediction]) -> 
         has_settings = any(one.option.setting.name for one in found)
         nothing = "Nothing that was tried" if has_settings else "No other controller"
         return (
-            f"{nothing} gets more than {spoken(now.option.name)} here; because "
+            f"{nothing} gets more than {display_name(now.option.name)} here; because "
             f"{_obstacle(flow, measured.path)}."
         )
     mean, least, most = (number(x, 2) for x in (chosen.gain.value, chosen.gain.low, high))
     gain = f"{mean} × ({least} to {most}) the goodput"
-    what = f"{spoken(chosen.option.name)} instead of {spoken(now.option.name)}: {gain}"
+    what = f"{display_name(chosen.option.name)} instead of {display_name(now.option.name)}: {gain}"
     reason = _reason(flow, measured.path) if is_faster else _delay_reason(measured.path)
     return f"{what}, {delay:+.0f} ms at the 95th percentile of the RTT; because {reason}."
 

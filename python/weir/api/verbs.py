@@ -107,6 +107,6 @@ def run(
     else:
         source = read(scenario, keys)
     source = source.in_world(world)
-    with trust.deciding(trust.everything if trust_controllers else None):
+    with trust.deciding(trust.trust_all if trust_controllers else None):
         plan = scenario_plan(source, arguments.swept(sweep), repeat=repeat, seed=seed)
     return Results.of(run_plan(plan, **how))

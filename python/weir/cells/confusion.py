@@ -16,7 +16,7 @@ _STEP = 22
 
 
 @dataclass(frozen=True)
-class Words:
+class Captions:
     """The texts of a matrix."""
 
     name: str
@@ -28,7 +28,7 @@ class Words:
     caption: str
 
 
-def matrix(cells: Sequence[Cell], words: Words, runs: tuple[int, ...]) -> Figure:
+def matrix(cells: Sequence[Cell], words: Captions, runs: tuple[int, ...]) -> Figure:
     """A square per truth (row) and name found (column), with the share of the row."""
     rows = [
         {"true": one["row"], "found": one["column"], "share": one["ours"]["mean"]} for one in cells

@@ -69,7 +69,7 @@ def advise(
         )
     for warning in measured.warnings:
         output.note(f"warning: {warning}", quiet=quiet)
-    work = predictions.work_of(measured.flow, tried.size)
+    work = predictions.workload_of(measured.flow, tried.size)
     settings += tried.shared(measured.flow)
     options_ = choices.options(measured.flow, names, settings)
     check = simulate.check(measured.path, measured.flow)

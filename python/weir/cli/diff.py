@@ -16,7 +16,7 @@ from weir.cli import options, output
 from weir.cli.help import Verb
 from weir.comparison.difference import Diff, Finding
 from weir.comparison.tables import difference_text, estimate_text
-from weir.results.results import load, understood
+from weir.results.results import damage_reported, load
 from weir.statistics import intervals
 
 _CHANGES = 5
@@ -50,7 +50,7 @@ def diff(
     json: options.Json = False,
 ) -> None:
     """Compares, prints a table or JSON, and exits with 1 if a difference is significant."""
-    with understood(a, b):
+    with damage_reported(a, b):
         found = Diff(load(a), load(b))
         if json:
             _print_json(found)

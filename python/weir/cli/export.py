@@ -10,7 +10,7 @@ import typer
 from weir.cli import options, output, plans, table
 from weir.cli.help import Verb
 from weir.export import export as write
-from weir.results.results import load, understood
+from weir.results.results import damage_reported, load
 
 _HELP = (
     "Formats: [bold]csv[/bold] (every table), [bold]flent[/bold] (Flent's data file), "
@@ -42,7 +42,7 @@ def export(
     **given: Any,
 ) -> None:
     """Writes the files and prints their paths."""
-    with plans.programs(trusted=given.pop("trust_controllers")), understood(directory):
+    with plans.programs(trusted=given.pop("trust_controllers")), damage_reported(directory):
         files = write(load(directory), **given)
     if json:
         rows = [{"file": str(file), "bytes": file.stat().st_size} for file in files]

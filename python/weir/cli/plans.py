@@ -100,7 +100,7 @@ def programs(*, trusted: bool) -> AbstractContextManager[None]:
     It does not ask about stacks that the user named on the command line.
     """
     if trusted:
-        return trust.deciding(trust.everything)
+        return trust.deciding(trust.trust_all)
     return trust.deciding(_ask if _is_interactive() else None)
 
 
@@ -159,9 +159,9 @@ def run_plan(
 
 
 def _import_report() -> None:
-    from weir.report import wake
+    from weir.report import preload
 
-    wake()
+    preload()
 
 
 def finish(

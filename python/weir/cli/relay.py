@@ -15,6 +15,7 @@ from weir import _native
 from weir.base.errors import InputError
 from weir.base.grid import Grid
 from weir.base.options import NETWORK, Option
+from weir.base.quantities import quantity
 from weir.cli import options, output, path, table
 from weir.cli.help import Verb
 from weir.links import emulation
@@ -93,7 +94,7 @@ def relay(
     **given: Any,
 ) -> None:
     """Relays until stopped, then prints counters."""
-    seconds = None if duration is None else emulation.seconds("--duration", duration)
+    seconds = None if duration is None else quantity("time", "--duration", duration)
     if check:
         _check(given["delay"] or _CHECK_DELAY, seconds or _CHECK_S, as_json=json)
         return

@@ -12,7 +12,7 @@ from weir.cli import options, plans
 from weir.cli.help import Verb
 from weir.comparison.contrasts import RELEVANT_SHARE, Relevant
 from weir.results.joining import join
-from weir.results.results import load, understood
+from weir.results.results import damage_reported, load
 from weir.running.options import RESULTS, Out
 
 _HELP = (
@@ -50,11 +50,11 @@ def report(
     """Draws the report and prints its path."""
     from weir.api.reports import write  # importing the plotting libraries would slow down `--help`
 
-    with understood(*directories):
+    with damage_reported(*directories):
         results = load(directories[0]) if len(directories) == 1 else join(directories, Path(out))
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
-    with understood(*directories):
+    with damage_reported(*directories):
         path = write(results, formats, relevant=plans.relevant_share(relevant))
     typer.echo(path)
     if opened:

@@ -21,8 +21,8 @@ from weir.controllers.trust import TrustControllers
 from weir.laboratory.explorer import Explorer
 from weir.laboratory.job import Job
 from weir.laboratory.replay import replay
-from weir.report.animation import Wish, animation
-from weir.results.results import load, understood
+from weir.report.animation import Excerpt, animation
+from weir.results.results import damage_reported, load
 from weir.running.options import RESULTS, Out
 from weir.scenario.plans import Seed, World, runs_per_case, scenario_plan
 from weir.scenario.source import SIM, parse_assignments, read
@@ -103,7 +103,7 @@ def _page(
         _serve(server, job, opened=opened, quiet=quiet)
 
 
-@table.taking(Wish, _job, _page)
+@table.taking(Excerpt, _job, _page)
 def ui(
     what: Annotated[
         Path | None,
@@ -128,7 +128,7 @@ def ui(
     if save is not None:
         _save(what, save, given, quiet=quiet)
         return
-    for text in table.changed(Wish, {**given, "seed": None}):
+    for text in table.changed(Excerpt, {**given, "seed": None}):
         raise InputError(f"{text}: it is for --save FILE; leave it out")
     page.read()  # without it nothing needs to run
     job, explorer = None, None
@@ -147,16 +147,18 @@ def _save(what: Path | None, file: Path, given: dict[str, Any], *, quiet: bool) 
     others = {name: value for name, value in given.items() if name not in _PLAYED}
     for text in (*table.changed(_job, others), *table.changed(_page, others)):
         raise InputError(f"{text} has no effect with --save; leave it out")
-    wish = Wish(read(what, parse_assignments(given["sets"] or [], "--set")), **chosen(Wish, given))
+    excerpt = Excerpt(
+        read(what, parse_assignments(given["sets"] or [], "--set")), **chosen(Excerpt, given)
+    )
     with plans.programs(trusted=given["trust_controllers"]):
-        whole = wish.source.at({})
+        whole = excerpt.source.at({})
         if whole.fields["topology"]["kind"] != "radio":
-            write_text(file, replay(wish, whole))
+            write_text(file, replay(excerpt, whole))
             shown = "the page simulates the run"
         else:
             from weir.report import write_animation  # slow to import
 
-            made = animation(wish)
+            made = animation(excerpt)
             write_animation(made, file)
             shown = f"{made.frames} frames"
     output.note(f"{shown}; open it in any browser", quiet=quiet)
@@ -208,7 +210,7 @@ def _refuse(directory: Path | None, given: list[str]) -> None:
 
 def _explorer(directory: Path) -> Explorer:
     """Returns what answers questions about results, which are checked first."""
-    with understood(directory):
+    with damage_reported(directory):
         explorer = Explorer(load(directory))
         if not explorer.runs:
             raise InputError(f"{directory}: no run succeeded, so there is nothing to show")

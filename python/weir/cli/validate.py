@@ -36,7 +36,7 @@ Mbit/s, 40 ms and a queue of one bandwidth-delay product, with each of nine cong
 
 Prints per case and flow the simulator's value, its ratio to the kernel's, and whether that is
 within the tolerance. Cases that cannot run are listed with the reason. The report has a figure over
-time for each case. docs/validation.md lists cases, metrics and tolerances."""
+time for each case. docs/validation lists cases, metrics and tolerances."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 

@@ -35,7 +35,7 @@ _trusted: set[str] = set()
 """SHA-256 of the texts that may run."""
 
 
-def everything(_program: str) -> bool:
+def trust_all(_program: str) -> bool:
     """Lets every program run."""
     return True
 

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
+from weir._native import jain_of_sums
 from weir.statistics.intervals import Estimate, mean_interval, t_quantile
 
 if TYPE_CHECKING:
@@ -31,10 +32,7 @@ def jain(rates: Sequence[float], demands: Sequence[float] | None = None) -> floa
         None with fewer than two flows, or if none got anything.
     """
     x = rates if demands is None else [r / d for r, d in zip(rates, demands, strict=True)]
-    squares = math.fsum(value * value for value in x)
-    if len(x) < 2 or squares == 0:
-        return None
-    return math.fsum(x) ** 2 / (len(x) * squares)
+    return jain_of_sums(len(x), math.fsum(x), math.fsum(value * value for value in x))
 
 
 def max_min_ratio(rates: Sequence[float]) -> float | None:

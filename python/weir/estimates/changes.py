@@ -8,13 +8,13 @@ import numpy as np
 
 from weir.estimates.packets import Floats, Packets
 from weir.estimates.path import Steps
-from weir.estimates.rate import Trains
+from weir.estimates.rate import PacketTrains
 
 OPPORTUNITY_BYTES = 1500
 """What passes at each time of a trace in mahimahi's format."""
 
 
-def steps(found: Trains) -> Steps:
+def steps(found: PacketTrains) -> Steps:
     """The rate over time; empty if it is constant. Between trains it is interpolated."""
     end = float(found.end_s.max())
     width = max(end / _MOST_BINS, _LEAST_BIN_S)

@@ -20,7 +20,7 @@ _LEAST_ERROR = 0.0005
 
 
 @dataclass(frozen=True)
-class Trains:
+class PacketTrains:
     """Groups of packets that the bottleneck sent without a pause."""
 
     start_s: Floats
@@ -35,7 +35,7 @@ class Trains:
         return self.size * 8e-6 / (self.end_s - self.start_s)
 
 
-def trains(packets: Packets, length: int, jitter_s: float = 0.0) -> Trains:
+def trains(packets: Packets, length: int, jitter_s: float = 0.0) -> PacketTrains:
     """The trains of at least `length` packets; longer ones are cut.
 
     Waits up to `jitter_s` may be those of jitter.
@@ -60,7 +60,7 @@ def trains(packets: Packets, length: int, jitter_s: float = 0.0) -> Trains:
     return found
 
 
-def constant(found: Trains) -> Quantity:
+def constant(found: PacketTrains) -> Quantity:
     """The rate of all trains, as their median with its 95 % interval."""
     return middle(found.mbps)
 
@@ -92,7 +92,7 @@ def _fastest_window(packets: Packets) -> float:
     return float(np.max((delivered[valid] - delivered[from_[valid]]) / np.maximum(time, 1e-9)))
 
 
-def _cut(acked: Floats, gap: Floats, size: Floats, busy: Flags, least: int) -> Trains:
+def _cut(acked: Floats, gap: Floats, size: Floats, busy: Flags, least: int) -> PacketTrains:
     starts, ends, sizes = [], [], []
     begin, total = 0, 0.0
     for k in range(gap.size):
@@ -105,11 +105,11 @@ def _cut(acked: Floats, gap: Floats, size: Floats, busy: Flags, least: int) -> T
             ends.append(acked[k + 1])
             sizes.append(total)
             begin, total = k + 1, 0.0
-    return Trains(np.array(starts), np.array(ends), np.array(sizes))
+    return PacketTrains(np.array(starts), np.array(ends), np.array(sizes))
 
 
-def _none() -> Trains:
-    return Trains(np.empty(0), np.empty(0), np.empty(0))
+def _none() -> PacketTrains:
+    return PacketTrains(np.empty(0), np.empty(0), np.empty(0))
 
 
 _LEAST_SAMPLES = 3

@@ -16,7 +16,7 @@ _END, _NOP, _SACK = 0, 1, 5
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class CapturedSegment:
     """A TCP segment at an interface. Sequence numbers are modulo 2^32."""
 
     t_s: float
@@ -32,7 +32,7 @@ class Seen:
     sack: tuple[tuple[int, int], ...]
 
 
-def segments(path: Path) -> Iterator[Seen]:
+def segments(path: Path) -> Iterator[CapturedSegment]:
     """The TCP segments of a capture with one interface, in order. Nothing is kept in memory."""
     with path.open("rb") as file:
         while len(head := file.read(_BLOCK.size)) == _BLOCK.size:
@@ -42,7 +42,7 @@ def segments(path: Path) -> Iterator[Seen]:
                 yield seen
 
 
-def _segment(body: bytes) -> Seen | None:
+def _segment(body: bytes) -> CapturedSegment | None:
     _, high, low, kept, _ = _PACKET.unpack_from(body)
     packet = body[_PACKET.size : _PACKET.size + kept]
     if packet[9] != _TCP_PROTOCOL:
@@ -51,7 +51,7 @@ def _segment(body: bytes) -> Seen | None:
     header = (offset >> 4) * 4
     ip_len = int.from_bytes(packet[2:4])
     options = packet[_IP_HEADER + _TCP.size + 4 : _IP_HEADER + header]
-    return Seen(
+    return CapturedSegment(
         t_s=((high << 32) | low) / 1e9,
         source=packet[12:16],
         destination=packet[16:20],

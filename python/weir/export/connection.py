@@ -11,7 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import Any
 
-from weir.export.capture_file import Seen
+from weir.export.capture_file import CapturedSegment
 
 Event = tuple[str, dict[str, Any]]
 """An event's name, and its data."""
@@ -37,7 +37,7 @@ class Sender:
         self._carried: dict[int, tuple[int, int]] = {}
         """Of what is not acknowledged: by its beginning, its end and the packet that carried it."""
 
-    def events(self, seen: Seen, *, forward: bool) -> Iterator[Event]:
+    def events(self, seen: CapturedSegment, *, forward: bool) -> Iterator[Event]:
         """What a segment means here, on its way forward or back."""
         if not forward:
             acked = self._acknowledged(seen) if seen.flags & _ACK and not seen.is_damaged else []
@@ -58,7 +58,7 @@ class Sender:
         self._carried[start] = (start + seen.payload, number)
         yield _SENT, _packet(number, seen, [_stream(self._place, start, seen.payload)])
 
-    def _acknowledged(self, seen: Seen) -> list[int]:
+    def _acknowledged(self, seen: CapturedSegment) -> list[int]:
         """The packets that a segment acknowledges for the first time."""
         edge = self._place.of(seen.ack)
         first = self._starts[0] if self._starts else edge
@@ -85,7 +85,7 @@ class Receiver:
         self._received = 0
         self._place = _Unwrapped()
 
-    def events(self, seen: Seen, *, forward: bool) -> Iterator[Event]:
+    def events(self, seen: CapturedSegment, *, forward: bool) -> Iterator[Event]:
         """What a segment means here, on its way forward or back."""
         if not forward:
             yield _SENT, _packet(self._sent, seen, [])
@@ -113,7 +113,7 @@ class _Unwrapped:
         return self._newest if distance >= 0 else self._newest + distance
 
 
-def _packet(number: int, seen: Seen, frames: list[dict[str, Any]]) -> dict[str, Any]:
+def _packet(number: int, seen: CapturedSegment, frames: list[dict[str, Any]]) -> dict[str, Any]:
     flags = [name for bit, name in enumerate(_FLAGS) if seen.flags >> bit & 1]
     tcp: dict[str, Any] = {"seq": seen.seq, "flags": flags}
     if seen.flags & _ACK:

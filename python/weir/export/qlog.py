@@ -18,9 +18,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
+from weir._native import stack_parts
 from weir.base.errors import InputError
 from weir.export import packets
-from weir.export.capture_file import Seen, segments
+from weir.export.capture_file import CapturedSegment, segments
 from weir.export.connection import Event, Receiver, Sender
 from weir.export.runs import ExportedRun, flow_of
 from weir.results.results import INTERNAL, Results
@@ -65,7 +66,7 @@ def write(_results: Results, runs: Sequence[ExportedRun], folder: Path) -> None:
                 _write_side(run, folder, side, segments(capture))
 
 
-def _write_side(run: ExportedRun, folder: Path, side: str, seen: Iterable[Seen]) -> None:
+def _write_side(run: ExportedRun, folder: Path, side: str, seen: Iterable[CapturedSegment]) -> None:
     """The files of one side of all connections, in one pass over what its interface saw."""
     end, _, made = _SIDES[side]
     names = {flow["flow"]: f"{run.stem}-{_word(flow['name'])}-{end}" for flow in run.reliable}
@@ -85,7 +86,7 @@ def _write_side(run: ExportedRun, folder: Path, side: str, seen: Iterable[Seen])
 
 
 def _packets(
-    seen: Iterable[Seen], states: Mapping[int, Sender | Receiver]
+    seen: Iterable[CapturedSegment], states: Mapping[int, Sender | Receiver]
 ) -> Iterator[tuple[float, int, Event]]:
     for segment in seen:
         forward = segment.source < segment.destination
@@ -190,7 +191,7 @@ class _Trace:
 
 def _controller(stack: str) -> dict[str, str]:
     """The congestion control of a stack of Weir or of the kernel."""
-    return {} if ":" in stack else {"congestion_control": stack.split("/")[-1]}
+    return {} if ":" in stack else {"congestion_control": stack_parts(stack)[2]}
 
 
 def _word(name: str) -> str:

@@ -83,7 +83,7 @@ class Figure:
         """What stands in for the picture where it cannot be seen."""
         return ". ".join(filter(None, (self.title, self.caution, self.caption)))
 
-    def draw_ahead(self) -> None:
+    def prerender(self) -> None:
         """Begins with the SVG, which takes the converter a while outside of Python's lock."""
         _ = self._drawing
 
@@ -140,7 +140,7 @@ class Figures(list[Figure]):
 
     def _repr_html_(self) -> str:
         for figure in self:
-            figure.draw_ahead()
+            figure.prerender()
         return "".join(map(_html, self))
 
 

@@ -74,7 +74,7 @@ def run(job: Path, asked: dict[str, Any]) -> dict[str, Any]:
     """Runs the commands to their end; returns the outcome."""
     root = Root.make(job / "layers")
     root.name_hosts(NAMES)
-    root.ask_no_server()
+    root.disable_dns()
     system.name_host("weir-guest")
     _prepare_network()
     # Files that options of the link name are read from here. `/mnt` is another folder outside.

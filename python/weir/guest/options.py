@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from weir._native import parse_quantity
 from weir.base.errors import InputError
 from weir.base.options import Option
+from weir.base.quantities import quantity
 from weir.guest.machine import LEAST_MEMORY_MB, START_S
-from weir.links.emulation import seconds
 
 GROUP = "Virtual time"
 """Their group in `--help`."""
@@ -59,8 +59,8 @@ class GuestOptions:
         limit = self.wall_limit
         return {
             "out": None if self.out is None else Path(self.out),
-            "time_limit_s": seconds("--time-limit", self.time_limit),
-            "wall_limit_s": None if limit is None else seconds("--wall-limit", limit),
+            "time_limit_s": quantity("time", "--time-limit", self.time_limit),
+            "wall_limit_s": None if limit is None else quantity("time", "--wall-limit", limit),
             "memory_mb": self._megabytes(),
             "start_s": self._seconds(),
             "virtual_tsc": self.virtual_tsc,

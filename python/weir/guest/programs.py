@@ -149,7 +149,7 @@ def run(
         if status["limited"]:
             raise LimitError(_over(status["limited"], time_limit_s))
         if pcap is not None:
-            world.bring_out(job / CAPTURE, pcap)
+            world.publish_capture(job / CAPTURE, pcap)
         if out is not None:
             _bring_out(job / commands.WRITTEN, out)
         codes = status["codes"].items()

@@ -70,7 +70,7 @@ def run(
         if programs is not None:
             programs.keep(job)
         if pcap is not None:
-            bring_out(job / CAPTURE, pcap)
+            publish_capture(job / CAPTURE, pcap)
         files = sorted((job / TABLES).glob("*.arrow"))
         return {file.stem: pl.read_ipc(file.read_bytes()) for file in files}
 
@@ -95,7 +95,7 @@ def boot(
     return _outcome(job)
 
 
-def bring_out(capture: Path, pcap: Path) -> None:
+def publish_capture(capture: Path, pcap: Path) -> None:
     """Copies the packets to where they are wanted, under their name once they are complete."""
     partial = pcap.with_name(f"{pcap.name}.partial")
     try:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from weir._native import kernel_controllers
 from weir.base.errors import WeirError
 
 
@@ -331,10 +332,7 @@ OPTIONS = Path(__file__).with_name("guest.config")
 _WITHOUT_A_CHOICE = {"CONFIG_RANDOM_TRUST_CPU"}
 """What later kernels do in any case, without an option."""
 
-CONTROLS = (
-    *("reno", "cubic", "bbr", "vegas", "veno", "westwood", "htcp", "bic", "illinois", "dctcp"),
-    *("yeah", "scalable", "hybla", "highspeed", "nv", "cdg", "lp"),
-)
+CONTROLS = tuple(kernel_controllers())
 """The congestion controls of the guest's TCP."""
 
 MAKE = (

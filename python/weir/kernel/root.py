@@ -56,7 +56,7 @@ class Root:
         with suppress(OSError), (self.path / "etc/hosts").open("a", encoding="utf-8") as hosts:
             hosts.write(lines)
 
-    def ask_no_server(self) -> None:
+    def disable_dns(self) -> None:
         """Empties /etc/resolv.conf: questions then go to loopback and are refused at once.
 
         The servers that it names are out of reach, and a program would wait for them.

@@ -13,7 +13,7 @@ import polars as pl
 
 from weir.base.errors import InputError
 from weir.laboratory.detail import Detail, Series, detail
-from weir.results.results import Results, understood
+from weir.results.results import Results, damage_reported
 
 MOST_BINS = 4_000
 """Bins of an answer: more than a screen has pixels in a row."""
@@ -50,7 +50,7 @@ class Explorer:
         Raises:
             InputError: the tables are damaged.
         """
-        with understood(self._results.path):
+        with damage_reported(self._results.path):
             ok = self._results.runs.filter(pl.col("status") == "ok")
             return ok.select(c for c in _RUN_COLUMNS if c in ok.columns).sort("run").to_dicts()
 
@@ -61,7 +61,7 @@ class Explorer:
             InputError: there is no such run.
         """
         facts = self._known(run)
-        with understood(self._results.path):
+        with damage_reported(self._results.path):
             loaded = self._of(run)
             return {
                 "name": facts["label"],
@@ -80,7 +80,7 @@ class Explorer:
             InputError: there is no such run.
         """
         self._known(run)
-        with understood(self._results.path):
+        with damage_reported(self._results.path):
             return _packed(self._of(run).detail(start, end, bins))
 
     def next(self, run: int, what: str, after: float) -> float | None:
@@ -92,7 +92,7 @@ class Explorer:
         self._known(run)
         if what not in ("drops", "marks"):
             raise InputError(f"what={what}: allowed are drops, marks")
-        with understood(self._results.path):
+        with damage_reported(self._results.path):
             return self._of(run).next(what, after)
 
     def _known(self, run: int) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 from weir import _native
 from weir.base.errors import InputError
 from weir.laboratory import page
-from weir.report.animation import Wish, span_of
+from weir.report.animation import Excerpt, span_of
 from weir.scenario.source import Effective
 
 _SCRIPT = '<script defer src="./lab.js"></script>'
@@ -27,7 +27,7 @@ _TITLE = "<title>Weir: the laboratory</title>"
 _BODY = "</body>"
 
 
-def replay(wish: Wish, whole: Effective) -> str:
+def replay(wish: Excerpt, whole: Effective) -> str:
     """The page that opens the run of a checked scenario at the time of the wish.
 
     Raises:
@@ -81,10 +81,8 @@ def _check(whole: Effective, origin: str) -> None:
     if whole.controllers:
         files = ", ".join(whole.controllers)
         raise InputError(f"{origin}: {files}: a page cannot run controllers in Python")
-    listed = json.loads(_native.catalogue())["stacks"]
-    projects = {str(stack["name"]).partition("/")[0] for stack in listed}
     for stack in whole.stacks:
-        if stack.partition("/")[0] in projects:
+        if _native.stack_parts(stack)[0] != "weir":
             raise InputError(f"{origin}: stack = {stack}: a page has no stacks of other projects")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from weir.base.errors import InputError
 from weir.base.options import NETWORK, Option
-from weir.links.emulation import seconds
+from weir.base.quantities import quantity
 from weir.scenario.tc import options as tc_options
 
 Pairs = list[tuple[str, str]]
@@ -118,7 +118,7 @@ class LinkOptions(PathOptions):
             return self.delay
         if self.delay is not None:
             raise InputError(f"rtt='{self.rtt}', delay='{self.delay}': give only one of them")
-        return f"{round(seconds('rtt', self.rtt) * 1e9 / 2)}ns"
+        return f"{round(quantity('time', 'rtt', self.rtt) * 1e9 / 2)}ns"
 
 
 def _merged(of_tc: Pairs, pairs: Pairs) -> Pairs:

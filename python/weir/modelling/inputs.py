@@ -18,7 +18,7 @@ from weir.modelling import profiles
 from weir.modelling.discipline import managed
 from weir.modelling.measured import Measurement, flow_of
 from weir.modelling.tested import of_test
-from weir.results.results import load, understood
+from weir.results.results import damage_reported, load
 from weir.running import runner
 from weir.scenario.source import REAL_PATH, SIM, VIRTUAL, Effective
 
@@ -97,7 +97,7 @@ def _of_capture(file: File, name: str, connection: int | None, stack: str | None
 def _of_results(folder: File, connection: int | None, stack: str | None) -> Measurement:
     """Runs the first run again, with the same seed, and captures it. Tests are read as they are."""
     results = load(folder)
-    with understood(folder):
+    with damage_reported(folder):
         case = results.cases[0]
         world = case.get("world", SIM)
         if world == REAL_PATH:

@@ -56,7 +56,7 @@ class Control:
     def close(self) -> None:
         """Ends the connection."""
         with contextlib.suppress(WeirError):
-            self.tell("bye")
+            self.send_command("bye")
         self._channel.close()
 
     def request(self, order: Order, mss: int) -> bytes:
@@ -78,18 +78,18 @@ class Control:
         )
         return bytes.fromhex(self._channel.receive(CONNECT_S)["token"])
 
-    def tell(self, word: str) -> None:
-        """Sends the server a word about the run."""
+    def send_command(self, word: str) -> None:
+        """Sends the server a command about the run."""
         self._channel.send(do=word)
 
     def begin(self) -> None:
         """Starts the load at the server."""
-        self.tell("go")
+        self.send_command("go")
         self._channel.receive(CONNECT_S)
 
     def record(self) -> dict[str, Any]:
         """Ends the run; returns what the server measured."""
-        self.tell("end")
+        self.send_command("end")
         record: dict[str, Any] = self._channel.receive(_RECORD_S)["record"]
         return record
 
@@ -104,7 +104,7 @@ class Control:
             if is_stopped():
                 raise StoppedError("interrupted")
             if now - spoken > TICK_S:
-                self.tell("tick")
+                self.send_command("tick")
                 spoken = now
             yield now - began
             time.sleep(min(_TURN_S, max(0.0, began + seconds - time.monotonic())))

@@ -32,7 +32,7 @@ _IPV4_HEADER, _IPV6_HEADER = 20, 40
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class MeterState:
     """What the live meter shows."""
 
     order: Order
@@ -41,7 +41,7 @@ class Moment:
     rtt_ms: float | None
 
 
-Watch = Callable[[Moment], None]
+Watch = Callable[[MeterState], None]
 _PathLoad = DatagramLoad | OwnLoad
 
 
@@ -101,7 +101,7 @@ class Run:
         ended = time.monotonic_ns()
         cpu_ratio = (_cpu_s() - cpu_s) / ((ended - began) / 1e9)
         self._end_load(sampler, requests)
-        control.tell("stop")
+        control.send_command("stop")
         self._drain(is_stopped)
         theirs = control.record()
         self._is_over = True
@@ -120,7 +120,7 @@ class Run:
         self._end_load()
         if not self._is_over:
             with contextlib.suppress(WeirError):
-                self._control.tell("drop")
+                self._control.send_command("drop")
         if isinstance(self._path, DatagramLoad):
             self._path.record()
         self._prober.end()
@@ -223,7 +223,7 @@ class _Meter:
         self._receivers = [load for load in loads if isinstance(load, Receiver)]
         self._bytes, self._at = 0, time.monotonic()
 
-    def read(self, elapsed_s: float) -> Moment:
+    def read(self, elapsed_s: float) -> MeterState:
         """What there is to show now."""
         readings = [sender.read() for sender in self._senders]
         moved = sum(load.bytes for load in self._receivers)
@@ -236,7 +236,7 @@ class _Meter:
         newest = next(
             (p.rtt_ns / 1e6 for p in reversed(self._prober.probes) if not p.is_lost), None
         )
-        return Moment(self._order, elapsed_s, mbps, newest)
+        return MeterState(self._order, elapsed_s, mbps, newest)
 
 
 def _mss(server: wire.Address) -> int:

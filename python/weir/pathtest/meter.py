@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 from weir import _native
 from weir.pathtest import plan
 from weir.pathtest.client import Client
-from weir.pathtest.measuring import Moment
+from weir.pathtest.measuring import MeterState
 from weir.pathtest.tables import tables
 from weir.results.results import Results
 from weir.running.execution import run_plan
@@ -37,7 +37,7 @@ class Meter:
         """Begins the next run."""
         self._history.clear()
 
-    def show(self, moment: Moment) -> None:
+    def show(self, moment: MeterState) -> None:
         """Draws a moment."""
         self._history = [*self._history, moment.mbps][-_WIDTH:]
         order = moment.order

@@ -8,8 +8,8 @@ from typing import Annotated
 
 from weir.base.errors import InputError
 from weir.base.options import MEASUREMENT, TRAFFIC, Option
+from weir.base.quantities import quantity
 from weir.pathtest.session import MOST_STREAMS, Limits
-from weir.transfer.files import quantity
 
 LIMITS = "Limits of the server"
 """The group of a server's limits in `--help`."""

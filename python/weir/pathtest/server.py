@@ -178,7 +178,7 @@ class Server:
                 continue
             run = self._runs.get(datagram.token)
             if run is not None:
-                run.take(datagram, arrival)
+                run.on_datagram(datagram, arrival)
 
 
 def _first_line(connection: socket.socket) -> bytes:

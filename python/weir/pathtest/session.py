@@ -191,8 +191,8 @@ class Run:
                 raise ChannelError(f"the load could not begin: {error}") from None
             self._path_load.start()
 
-    def take(self, datagram: Datagram, arrival: Arrival) -> None:
-        """Takes in a datagram with this run's token."""
+    def on_datagram(self, datagram: Datagram, arrival: Arrival) -> None:
+        """Handles a datagram with this run's token."""
         if (
             self._ended
             or wire.host_of(arrival.source) != self.host

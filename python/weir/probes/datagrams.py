@@ -1,6 +1,6 @@
 """The load of a path test over UDP: datagrams of one length at a rate, and what arrives of them.
 
-The two threads of an end are in Rust (`crates/emulate/src/datagrams`).
+The two threads of an end are in Rust (`crates/links/src/datagrams`).
 """
 
 from __future__ import annotations

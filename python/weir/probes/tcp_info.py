@@ -1,6 +1,6 @@
 """What Linux reports of a TCP connection: `TCP_INFO` (tcp(7), `struct tcp_info` of `linux/tcp.h`).
 
-The same fields with the same meaning as in world `kernel` (`crates/emulate/src/kernel/info.rs`).
+The same fields with the same meaning as in world `kernel` (`crates/kernel/src/info.rs`).
 """
 
 from __future__ import annotations

@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import polars as pl
 
 from weir.export import packets, qlog
 from weir.export.runs import ExportedRun, chosen
 from weir.reading.policed import COLUMNS, Policer
-from weir.results.results import load, understood
+from weir.results.results import damage_reported, load
 from weir.running import runner
 from weir.scenario.source import REAL_PATH, SIM, VIRTUAL, Effective
 
@@ -32,15 +33,16 @@ class Recorded:
 def recorded(folder: Path) -> Iterator[Recorded]:
     """The runs of `folder`, each of which has its files until the next one is yielded.
 
-    Runs of the simulator and of guests happen once more and are captured. Of the other worlds there
-    are only samples, which become qlogs.
+    What `--pcap` recorded is read, if it is still there. Other runs of the simulator and of guests
+    happen once more and are captured. Of the other worlds there are only samples, which become
+    qlogs.
 
     Raises:
         InputError: these are no results, or have no flows with a connection.
         RunError: a run could not be repeated.
     """
     results = load(folder)
-    with understood(folder):
+    with damage_reported(folder):
         runs = chosen(results, None, None)
     for run in runs:
         with TemporaryDirectory() as scratch:
@@ -54,7 +56,23 @@ def _policers(run: ExportedRun) -> dict[str, Policer]:
     return {name: values for name, *values in found.select("name", *COLUMNS).iter_rows()}
 
 
+def _captured(run: ExportedRun) -> list[Path]:
+    """The file that `--pcap` recorded, if it is there as it was written."""
+    known = run.results.manifest.get("captures", ())
+    own = [Path(one["file"]) for one in known if one["run"] == run.index and _is_as_written(one)]
+    return own[-1:]
+
+
+def _is_as_written(one: Mapping[str, Any]) -> bool:
+    try:
+        return Path(one["file"]).stat().st_size == int(one["bytes"])
+    except OSError:
+        return False
+
+
 def _files(run: ExportedRun, scratch: Path) -> list[Path]:
+    if captured := _captured(run):
+        return captured
     if run.world == SIM:
         packets.record(run, scratch)
         return [scratch / f"{run.stem}-senders.pcapng"]

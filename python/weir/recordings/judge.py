@@ -115,7 +115,7 @@ class SameDistribution(Tolerance):
 
 
 @dataclass(frozen=True, slots=True)
-class AmongOurs(Tolerance):
+class WithinOurSpread(Tolerance):
     """How far the mean of ours may be from one run of a kernel that draws random numbers.
 
     A row beyond the tolerance holds all the same if the kernel's value lies among ours.
@@ -182,7 +182,7 @@ SAMPLED: Rules = MappingProxyType(
         "deterministic": _ON_A_PATH,
         "loss": _ON_A_PATH,
         "drawn": {
-            metric: AmongOurs(rule.share, rule.amount) for metric, rule in _ON_A_PATH.items()
+            metric: WithinOurSpread(rule.share, rule.amount) for metric, rule in _ON_A_PATH.items()
         },
     }
 )

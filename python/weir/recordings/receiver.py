@@ -33,7 +33,7 @@ def here() -> Mapping[str, str]:
     at once, and 5 MiB when `tcp_measure_rcv_mss` has seen how much memory a segment of 1448 bytes
     takes.
     """
-    return _ALL_AT_FIRST if offers_all_at_first() else GROWING
+    return _ALL_AT_FIRST if offers_whole_buffer_at_first() else GROWING
 
 
 def of_guest() -> Mapping[str, str]:
@@ -44,7 +44,7 @@ def of_guest() -> Mapping[str, str]:
     return {**window, **(_SMALL_HEADS if version >= _SMALL_HEADS_SINCE else {})}
 
 
-def offers_all_at_first() -> bool:
+def offers_whole_buffer_at_first() -> bool:
     """Whether a receiver offers all that it has (Linux 6.11 and later), or 64 KB at first.
 
     A connection over loopback tells. Systems without Linux's `TCP_INFO` are said to have 64 KB.

@@ -1,6 +1,6 @@
 """Traces of Linux's TCP as a folder of files: `summary.json`, `CASE.csv`, `packets-CASE.csv.gz`.
 
-docs/validation.md describes the format. A case that was recorded several times because the kernel
+docs/validation describes the format. A case that was recorded several times because the kernel
 drew random numbers has the names `CASE`, `CASE-s2`, `CASE-s3`, …; they are one reference here.
 """
 

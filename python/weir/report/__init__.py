@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-def wake() -> None:
+def preload() -> None:
     """Reads what drawing a report needs: best called while runs take place."""
     scripts.vega()
 

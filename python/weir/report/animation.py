@@ -39,7 +39,7 @@ FRAME = ("start", "end", "node", "to", "kind", "flow", "seq", "reverse", "mark",
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class Excerpt:
     """Which run of a scenario, and which part of it."""
 
     source: Source
@@ -75,7 +75,7 @@ class Animation:
         return len(self.data["frames"])
 
 
-def animation(wish: Wish) -> Animation:
+def animation(wish: Excerpt) -> Animation:
     """Runs a scenario in the simulator, and takes what an animation shows.
 
     Raises:
@@ -108,7 +108,7 @@ def animation(wish: Wish) -> Animation:
     return Animation(whole.name, whole.description, wish.command(whole.name), data)
 
 
-def span_of(wish: Wish, whole: Effective) -> tuple[float, float]:
+def span_of(wish: Excerpt, whole: Effective) -> tuple[float, float]:
     """The begin and the end of the span in seconds.
 
     Raises:
@@ -147,7 +147,7 @@ def _within(frames: pl.DataFrame, start: float, end: float) -> pl.DataFrame:
 
 
 def _check(
-    shown: pl.DataFrame, recorded: pl.DataFrame, span: tuple[float, float], wish: Wish
+    shown: pl.DataFrame, recorded: pl.DataFrame, span: tuple[float, float], wish: Excerpt
 ) -> None:
     start, end = span
     asked = f"--from {wish.start} --for {wish.span}"

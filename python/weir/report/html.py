@@ -86,7 +86,7 @@ def _template(name: str) -> Any:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["slug"] = slug
-    environment.filters["unbroken"] = unbroken
+    environment.filters["unbroken"] = with_no_break_spaces
     return environment.from_string(_asset(name))
 
 
@@ -95,7 +95,7 @@ def slug(text: str) -> str:
     return "-".join("".join(c if c.isalnum() else " " for c in text.lower()).split())
 
 
-def unbroken(text: str) -> str:
+def with_no_break_spaces(text: str) -> str:
     """`text` with every number kept on the line of its unit."""
     return re.sub(r"(?<=[\d±–]) (?=[%±\d]|Mbit/s|ms\b|s\b)", "\N{NO-BREAK SPACE}", text)
 

@@ -26,11 +26,11 @@ _ROWS, _ROW_GROUPS, _COLUMNS, _GROUP_BYTES = 3, 4, 1, 2
 """Numbers of fields: two of `FileMetaData`, two of `RowGroup`."""
 
 
-def refuse_bomb(path: Path) -> None:
-    """Returns if the table at `path` unpacks to no more than a table of its size may.
+def unpacked_bytes(path: Path) -> int:
+    """Returns what the table at `path` unpacks to.
 
     Raises:
-        InputError: it is none, or it unpacks to far more.
+        InputError: it is none, or it unpacks to far more than a table of its size may.
     """
     size = path.stat().st_size
     try:
@@ -42,6 +42,7 @@ def refuse_bomb(path: Path) -> None:
             f"{path}: damaged: {size} bytes that unpack to {inflated}, more than "
             f"{_MOST_INFLATION} times as much"
         )
+    return inflated
 
 
 def _footer(path: Path, size: int) -> bytes:

@@ -49,7 +49,10 @@ OPTIONAL = ("probes", "marks", "limits")
 INTERNAL = "cc."
 """What the columns of controllers' internal variables in table `samples` begin with."""
 
-_MISUNDERSTANDINGS = (
+_KEPT_BYTES = 64 << 20
+"""A table that unpacks to no more is read once and kept."""
+
+_MADE_UP_ERRORS = (
     ArithmeticError,
     AttributeError,
     LookupError,
@@ -60,7 +63,7 @@ _MISUNDERSTANDINGS = (
     pl.exceptions.PolarsError,
     pl.exceptions.PanicException,
 )
-"""What reading a table leads to that has other columns, types or rows than Weir writes."""
+"""Errors of tables that have other columns, types or rows than Weir writes."""
 
 
 def load(directory: str | Path) -> Results:
@@ -74,7 +77,7 @@ def load(directory: str | Path) -> Results:
 
 
 @contextmanager
-def understood(*directories: str | Path) -> Iterator[None]:
+def damage_reported(*directories: str | Path) -> Iterator[None]:
     """Turns what made-up results lead to, whatever it is, into one line.
 
     Raises:
@@ -82,7 +85,7 @@ def understood(*directories: str | Path) -> Iterator[None]:
     """
     try:
         yield
-    except _MISUNDERSTANDINGS as error:
+    except _MADE_UP_ERRORS as error:
         where = " or ".join(map(str, directories))
         what = plain(f"{type(error).__name__}: {error}".splitlines()[0])
         raise InputError(f"{where}: not as Weir writes results ({what})") from error
@@ -94,7 +97,9 @@ class Results:
     def __init__(self, path: Path, manifest: Mapping[str, Any]) -> None:
         self.path = path
         self.manifest = manifest
-        self._verified: set[str] = set()
+        self._unpacked: dict[str, int] = {}
+        """What verified files unpack to, in bytes."""
+        self._opened: dict[str, pl.LazyFrame] = {}
 
     @cached_property
     def runs(self) -> pl.DataFrame:
@@ -236,17 +241,21 @@ class Results:
         return f"bad in {bad.len()} of {own.height} runs: {bad[0]}" if bad.len() else "good"
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """A table as a lazy frame, for results too large to read at once."""
+        """A table as a lazy frame: of memory, if it is small, else of its file at each use."""
         if table not in (*TABLES, *OPTIONAL):
             raise InputError(unknown("table", table, TABLES))
-        file = f"{table}.parquet"
+        if table not in self._opened:
+            self._opened[table] = self._open(f"{table}.parquet")
+        return self._opened[table]
+
+    def _open(self, file: str) -> pl.LazyFrame:
         self._verify(file)
         try:
             found = pl.scan_parquet(self.path / file)
             found.collect_schema()
+            return found.collect().lazy() if self._unpacked[file] <= _KEPT_BYTES else found
         except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
             raise InputError(f"{self.path / file}: damaged: no table in Parquet") from None
-        return found
 
     def verify(self) -> None:
         """Compares every table with its checksum in the manifest.
@@ -258,19 +267,19 @@ class Results:
             self._verify(file)
 
     def _verify(self, file: str) -> None:
-        if file in self._verified:
+        if file in self._unpacked:
             return
         path = self.path / file
         if not path.is_file():
             raise InputError(f"{path}: damaged: there is no such table")
         digest = self.manifest.get("tables", {}).get(file)
         try:
-            parquet.refuse_bomb(path)
+            unpacked = parquet.unpacked_bytes(path)
             if digest is not None and disk.sha256(path) != digest:
                 raise InputError(f"{path}: damaged: its SHA-256 is not that in {manifest.FILE}")
         except OSError as error:
             raise InputError(f"{path}: {error.strerror}") from None
-        self._verified.add(file)
+        self._unpacked[file] = unpacked
 
     def to_pandas(self, table: str) -> pd.DataFrame:
         """A table for pandas, which must be installed."""

@@ -42,7 +42,7 @@ class Ended:
     seconds: float
 
 
-def work_off(works: list[Work], check: Callable[[], None]) -> Ended:
+def run_batch(works: list[Work], check: Callable[[], None]) -> Ended:
     """Runs a batch on a worker, unless `check` raises.
 
     A run that fails does not affect the others.
@@ -144,7 +144,7 @@ class Batches(Executor):
         most = _BATCHES_PER_SLOT * self.slots
         while self._queue and len(self._out) < most:
             batch = self._next(min(self._usual, -(-len(self._queue) // most)))
-            future = self._pool.submit(work_off, [request.work for request in batch], self._check)
+            future = self._pool.submit(run_batch, [request.work for request in batch], self._check)
             self._out[future] = batch
             future.add_done_callback(self._ended)
 

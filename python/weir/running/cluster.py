@@ -62,7 +62,7 @@ def identity() -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Alike:
+class WorkerCheck:
     """Refuses a worker that differs from this machine."""
 
     wanted: Mapping[str, str]
@@ -86,7 +86,7 @@ def connected(where: str, *, patience_s: float = PATIENCE_S) -> Iterator[Batches
         threads = _first_workers(client, where, patience_s)
         _refuse_others(client, where)
         batches = Batches(
-            client.get_executor(pure=False), threads, check=Alike(identity()), killed=_killed
+            client.get_executor(pure=False), threads, check=WorkerCheck(identity()), killed=_killed
         )
         over = Event()
         watch = Thread(target=_watch, args=(client, batches, patience_s, over), daemon=True)

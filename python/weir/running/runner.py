@@ -36,7 +36,7 @@ Execute = Callable[[Effective, int, str, _native.RunControl | None], Mapping[str
 
 
 @runtime_checkable
-class Wanting(Protocol):
+class BoundedExecutor(Protocol):
     """An executor that says itself how many runs it should have at a time."""
 
     @property
@@ -130,7 +130,8 @@ def run_plan(
         # Looked up now, so that a test may replace it.
         work = _Work(run_one or execute, captures)
         _run_all(plan, directory, jobs or _own_jobs(plan), executor, watch, control, work)
-        path = directory.publish(_manifest(plan, directory, time.monotonic() - started))
+        manifest = _manifest(plan, directory, time.monotonic() - started)
+        path = directory.publish({**manifest, **_recorded(captures)})
     except KeyboardInterrupt:
         raise _interrupted(plan, directory, started) from None
     except ClusterError as error:
@@ -224,7 +225,7 @@ def _as_completed(
     """Each run when it ends; few are submitted ahead, so that tables do not pile up in memory."""
     waiting: dict[Future[Mapping[str, pl.DataFrame]], Run] = {}
     while True:
-        wanted = pool.wanted if isinstance(pool, Wanting) else in_flight
+        wanted = pool.wanted if isinstance(pool, BoundedExecutor) else in_flight
         for run in islice(runs, max(0, wanted - len(waiting))):
             waiting[work.begin(pool, run, control)] = run
         if not waiting:
@@ -266,6 +267,16 @@ def _manifest(plan: Plan, directory: RunDirectory, wall_s: float) -> dict[str, A
         **_contenders(plan),
         **_hosts(plan),
     }
+
+
+def _recorded(captures: Mapping[int, Path]) -> dict[str, Any]:
+    """The captures of runs. Their sizes tell whether a file is still what a run wrote."""
+    found = [
+        {"run": run, "file": str(file), "bytes": file.stat().st_size}
+        for run, file in captures.items()
+        if file.is_file()
+    ]
+    return {"captures": found} if found else {}
 
 
 def _hosts(plan: Plan) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,7 @@ class Source:
             ScenarioError: it is not valid; the message says where and what is allowed.
         """
         checked = _native.Scenario.parse(self.text, list(self.overrides), self.file or self.origin)
-        canonical = checked.to_json()
-        return Effective(canonical, json.loads(canonical), self.folder, checked)
+        return Effective(checked.fields(), self.folder, checked)
 
     def at(
         self, point: Mapping[str, str], named: Sequence[str] = (), base: Effective | None = None
@@ -93,10 +93,9 @@ class Source:
             ScenarioError: it is not valid there, or its world cannot run it.
         """
         checked = (base or self.effective()).checked.at(list(point.items()))
-        fields = json.loads(checked.to_json())
+        fields = checked.fields()
         fields.pop("sweep", None)
-        text = json.dumps(fields, ensure_ascii=False)
-        effective = Effective(text, fields, self.folder, checked)
+        effective = Effective(fields, self.folder, checked)
         own = [value for key, value in self.overrides if is_stack(key)]
         trust.trust_named(effective.controllers, [*own, *named])
         if effective.contenders and self.world in (KERNEL, *GUESTS):
@@ -130,11 +129,10 @@ class Source:
         return any(override == key for override, _ in self.overrides)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Effective:
-    """A checked scenario: its canonical text, the same as a dictionary, and what Rust runs."""
+    """A checked scenario: its canonical form as a dictionary, and what Rust runs."""
 
-    text: str
     fields: dict[str, Any] = field(hash=False)
     folder: str = ""
     """Where the files were looked for that it names."""
@@ -142,7 +140,7 @@ class Effective:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process lowers the text itself."""
-        return Effective, (self.text, self.fields, self.folder)
+        return Effective, (self.fields, self.folder)
 
     @classmethod
     def from_json(cls, text: str) -> Effective:
@@ -151,7 +149,12 @@ class Effective:
         Raises:
             ScenarioError: it is something else.
         """
-        return cls(text, json.loads(text), "", _native.Scenario.from_json(text))
+        return cls(json.loads(text), "", _native.Scenario.from_json(text))
+
+    @cached_property
+    def text(self) -> str:
+        """The canonical form in JSON, for disks and other processes."""
+        return json.dumps(self.fields, ensure_ascii=False)
 
     @property
     def checked(self) -> _native.Scenario:

@@ -13,6 +13,7 @@ from fractions import Fraction
 from statistics import NormalDist
 from typing import TypeVar
 
+from weir._native import MIN_TAIL
 from weir.statistics import student
 
 LEVEL = 0.95
@@ -20,9 +21,6 @@ LEVEL = 0.95
 
 SIGNIFICANT_DIGITS = 6
 """Significant digits of floats in JSON: more than any interval here supports."""
-
-TAIL_SAMPLES = 5
-"""A percentile needs this many samples beyond it; the histograms in Rust have the same rule."""
 
 _POWER = 0.8
 _MOST_PAIRS = 100_000
@@ -276,7 +274,7 @@ def nearest_rank(n: int, percent: float) -> int | None:
     if not 0 < percent < 100:
         raise ValueError(f"percent must lie between 0 and 100, not {percent}")
     share = Fraction(str(percent)) / 100  # 99.9 as written: 5000 samples have five beyond it
-    return None if n * (1 - share) < TAIL_SAMPLES else math.ceil(n * share)
+    return None if n * (1 - share) < MIN_TAIL else math.ceil(n * share)
 
 
 def rank_interval(n: int, share: float) -> tuple[int | None, int | None]:

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from weir.statistics.intervals import TAIL_SAMPLES, nearest_rank, rank_interval
+from weir._native import MIN_TAIL
+from weir.statistics.intervals import nearest_rank, rank_interval
 
 PERCENTS = (50.0, 90.0, 99.0, 99.9)
 
@@ -52,7 +53,7 @@ def percentiles(
 
 def needed(percent: float) -> int:
     """The smallest number of samples that a percentile is given for."""
-    return math.ceil(TAIL_SAMPLES / (1 - Fraction(str(percent)) / 100))
+    return math.ceil(MIN_TAIL / (1 - Fraction(str(percent)) / 100))
 
 
 def _percentile(ordered: Sequence[float], percent: float) -> Percentile:

@@ -222,21 +222,18 @@ def send(
     """
     default_mss = DEFAULT_MSS if key_file is None else DEFAULT_SEALED_MSS
     stack = _stack(stack, window)
-    mss_bytes = round(quantity("size", "mss", mss or default_mss))
-    max_rate_bps = None if rate is None else round(quantity("rate", "rate", rate))
-    max_wait_s = quantity("time", "max_wait", max_wait)
     report = on_progress or (lambda _progress: None)
     with _native_errors():
         rows, session = _native.send_files(
             files,
             to,
             stack=stack,
-            mss=mss_bytes,
+            mss=mss or default_mss,
             initial_window=initial_window,
-            max_rate_bps=max_rate_bps,
+            rate=rate,
             pacing=pacing,
             max_retransmits=max_retransmits,
-            max_wait_s=max_wait_s,
+            max_wait=max_wait,
             on_event=lambda _kind, progress: report(progress),
             key_file=key_file,
         )
@@ -297,20 +294,17 @@ def receive(
         InputError: an argument is not valid; the message names it.
         FailedError: the folder or the port cannot be used.
     """
-    memory_bytes = round(quantity("size", "memory", memory))
-    if memory_bytes < _LEAST_MEMORY:
-        raise InputError(f"memory='{memory}': at least 2mib are needed, for one sender")
     if key_file is not None and key_dir is not None:
         raise InputError(f"key_file='{key_file}', key_dir='{key_dir}': only one of them")
     with _native_errors():
         _native.receive_files(
             dir,
             bind,
-            max_size=None if max_size is None else round(quantity("size", "max_size", max_size)),
+            max_size=max_size,
             max_files=max_files,
-            quota=None if quota is None else round(quantity("size", "quota", quota)),
-            partial_expiry_s=quantity("time", "partial_expiry", partial_expiry),
-            memory=memory_bytes,
+            quota=quota,
+            partial_expiry=partial_expiry,
+            memory=memory,
             once=once,
             key_file=key_file,
             key_dir=key_dir,
@@ -386,18 +380,6 @@ class _StopReceivingError(Exception):
     """Ends a receiver."""
 
 
-def quantity(kind: Literal["time", "rate", "size"], name: str, text: str) -> float:
-    """Returns the value of an argument in seconds, bits per second or bytes.
-
-    Raises:
-        InputError: it is no such quantity; the message names the argument.
-    """
-    try:
-        return _native.parse_quantity(kind, text)
-    except ValueError as error:
-        raise InputError(f"{name}: {error}") from error
-
-
 @contextmanager
 def _native_errors() -> Iterator[None]:
     """Turns errors of the native module into input errors and transfer errors."""
@@ -415,16 +397,12 @@ def _stack(stack: str | None, window: int | None) -> str:
         return stack or DEFAULT_STACK
     if stack == "udp":
         raise InputError(f"window='{window}': udp has none; rate limits it")
-    recovery, _, controller = (stack or "rack/none").rpartition("/")
+    _, recovery, controller, _ = _native.stack_parts(stack or "none")
     if recovery in {"go-back-n", "selective-repeat"}:
         return f"{recovery}({window})/{controller}"
     if controller == "none":
-        return f"{recovery or 'rack'}/none({window})"
+        return f"{recovery}/none({window})"
     raise InputError(
         f"window='{window}': '{stack}' computes its window; a fixed one is allowed with the "
         "controller none or the recoveries go-back-n and selective-repeat"
     )
-
-
-_LEAST_MEMORY = 2 << 20
-"""A session holds up to 1 MiB of early data, and its buffers may be twice as large."""

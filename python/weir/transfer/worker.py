@@ -68,6 +68,9 @@ def _receive_weir(job: Job) -> None:
         max_files=1,
         once=True,
         on_event=on_event,
+        memory="64mib",
+        quota=None,
+        partial_expiry="168h",
         key_file=job.get("key_file"),
     )
     (row,) = (row for session in sessions for row in session["rows"])
@@ -83,12 +86,12 @@ def _send_weir(job: Job) -> None:
         [job["path"]],
         job["to"],
         stack=job["stack"],
-        mss=job["mss"],
+        mss=f"{job['mss']}b",
         initial_window=job.get("initial_window", _INITIAL_WINDOW),
-        max_rate_bps=None,
+        rate=None,
         pacing=True,
         max_retransmits=job.get("max_retransmits", _PATIENCE),
-        max_wait_s=job.get("max_wait_s", _MAX_WAIT_S),
+        max_wait=f"{job.get('max_wait_s', _MAX_WAIT_S)}s",
         on_event=lambda *_: None,
         key_file=job.get("key_file"),
     )

@@ -12,7 +12,7 @@ import polars as pl
 from weir import _native
 from weir.base.errors import InputError
 from weir.base.options import Option
-from weir.kernel import cache
+from weir.kernel import cache, recipe
 from weir.recordings import judge, receiver
 from weir.recordings.judge import Rules
 from weir.recordings.outcome import Cases, Validation, keep, values, wanted
@@ -53,7 +53,7 @@ class Kernel:
 
 
 # A receiver answers 0.06 to 0.1 ms after a segment was due, a sender 0.03 ms after an
-# acknowledgement was (docs/validation.md): mostly the waking of a thread on another core.
+# acknowledgement was (docs/validation): mostly the waking of a thread on another core.
 LIVE = Kernel(
     KERNEL, catalogue.BUILT_IN, judge.LIVE, is_exact=False, extra_us=110, receiver=receiver.here
 )
@@ -150,7 +150,7 @@ def random_comparison(
     Raises:
         InputError: no case matches, or none can run.
     """
-    kernel = replace(IN_VIRTUAL_TIME, algorithms=sampled.CONTROLS, rules=judge.SAMPLED)
+    kernel = replace(IN_VIRTUAL_TIME, algorithms=recipe.CONTROLS, rules=judge.SAMPLED)
     words = ["--random", str(count), "--repeat", str(simulations)]
     scenes = sampled.scenes(count, seed, simulations)
     return _comparison(kernel, scenes, cases, words, 1, seed)

@@ -10,16 +10,11 @@ import math
 import random
 from collections.abc import Iterator
 
+from weir.kernel.recipe import CONTROLS
 from weir.recordings.judge import Kind
 from weir.recordings.truth import Flow
 from weir.scenario.source import Source
 from weir.validation.cases import SAMPLES_MS, Scene
-
-CONTROLS = (
-    *("reno", "cubic", "bbr", "vegas", "veno", "westwood", "htcp", "bic", "illinois", "dctcp"),
-    *("yeah", "scalable", "hybla", "highspeed", "nv", "cdg", "lp"),
-)
-"""All that the guest's kernel has; scenarios take them in turn."""
 
 RATE_MBIT, RTT_MS, QUEUE_BDP = (2.0, 50.0), (10.0, 150.0), (0.3, 3.0)
 LOSS = (0.000_1, 0.02)
@@ -52,6 +47,7 @@ def scenes(count: int, seed: int, simulations: int = SIMULATIONS) -> Iterator[Sc
 
 
 def _scene(number: int, rng: random.Random, simulations: int) -> Scene:
+    # All that the guest's kernel has, in turn.
     cc = CONTROLS[number % len(CONTROLS)]
     rate_kbit, rtt_ms = 100 * round(10 * _log(rng, RATE_MBIT)), round(_log(rng, RTT_MS))
     bdp = rate_kbit * rtt_ms // 8

@@ -64,7 +64,7 @@ impl Candidate {
         Some(Self { particles, fit, round_end, draws, last, retries, replayed, is_rejected })
     }
 
-    /// Takes in an event.
+    /// Processes an event.
     pub(super) fn step(&mut self, now: Instant, step: &Step) {
         if self.is_rejected {
             return;

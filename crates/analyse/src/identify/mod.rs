@@ -17,7 +17,7 @@ mod candidate;
 mod history;
 mod replay;
 
-use weir_cc::CcConfig;
+use weir_cc::{CcConfig, KERNEL_CONTROLLERS};
 
 use candidate::Candidate;
 pub(crate) use history::History;
@@ -72,11 +72,11 @@ impl Evidence {
     }
 
     fn replay(&self) -> Vec<(&'static str, Candidate)> {
-        let candidate = |name: &&'static str| {
+        let candidate = |name: &'static str| {
             let config = CcConfig::parse(name).ok()?;
-            Some((*name, Candidate::new(&self.history, &self.path, config)?))
+            Some((name, Candidate::new(&self.history, &self.path, config)?))
         };
-        let mut all: Vec<_> = CANDIDATES.iter().filter_map(candidate).collect();
+        let mut all: Vec<_> = names().filter_map(candidate).collect();
         for (now, step) in self.history.steps() {
             all.iter_mut().for_each(|(_, candidate)| candidate.step(now, &step));
         }
@@ -111,31 +111,18 @@ impl Identity {
             return Self::unknown(errors, "candidates that differ predict it equally well");
         }
         let fits = |name: &&'static str| errors[..alike].iter().any(|(other, _)| other == name);
-        let class = CANDIDATES.iter().copied().filter(|name| fits(name)).collect();
+        let class = names().filter(|name| fits(name)).collect();
         Self { class, confidence: Some(confidence), errors, reason: None }
     }
 }
 
 /// Linux's congestion controls, the more usual ones first.
-const CANDIDATES: [&str; 17] = [
-    "cubic",
-    "bbr",
-    "reno",
-    "dctcp",
-    "lp",
-    "vegas",
-    "veno",
-    "westwood",
-    "htcp",
-    "bic",
-    "illinois",
-    "yeah",
-    "scalable",
-    "hybla",
-    "highspeed",
-    "nv",
-    "cdg",
-];
+fn names() -> impl Iterator<Item = &'static str> {
+    let others = KERNEL_CONTROLLERS.into_iter().filter(|name| !USUAL.contains(name));
+    USUAL.into_iter().chain(others)
+}
+
+const USUAL: [&str; 5] = ["cubic", "bbr", "reno", "dctcp", "lp"];
 /// The largest mean error of a candidate that fits.
 const LARGEST_ERROR: f64 = 0.03;
 /// Candidates whose errors differ by less predict the same.

@@ -90,7 +90,7 @@ impl Comparison {
         }
     }
 
-    /// Takes in an event.
+    /// Processes an event.
     pub(super) fn step(&mut self, now: Instant, step: &Step) {
         match step {
             Step::Sent(from, to) => self.on_sent(now, *from, *to),
@@ -138,7 +138,7 @@ impl Comparison {
             self.compare_window(now);
         }
         self.has_sent = false;
-        self.replay.on_rest(is_full);
+        self.replay.on_sending_paused(is_full);
         self.una = self.una.max(ack.place);
         self.next = self.next.max(ack.place);
         if let Some(window) = ack.window {

@@ -87,7 +87,7 @@ impl LoggedConnection {
         }
     }
 
-    /// Takes in an event.
+    /// Processes an event.
     pub(crate) fn handle(&mut self, event: &Event) {
         self.time_reversals += u64::from(event.time < self.last);
         let time = event.time.clamp(self.last, self.first.saturating_add(LONGEST));
@@ -243,7 +243,7 @@ impl LoggedConnection {
     /// Returns how long ago the newest of the packets was sent that are acknowledged now.
     fn acknowledge(&mut self, time: u64, space: u8, range: (u64, u64)) -> Option<u64> {
         self.reported.has_acks = true;
-        self.holder.pass_time(time, &mut self.sent.slices);
+        self.holder.add_time(time, &mut self.sent.slices);
         let (mut bytes, mut end, mut newest, mut spurious) = (0, None, None, 0);
         let passed = &mut self.sent.passed;
         self.flight.acknowledge(space, range, |sent, was_lost| {
@@ -278,12 +278,13 @@ impl LoggedConnection {
         self.reported.has_losses = true;
         let trigger = data.get("trigger").and_then(Value::as_str).unwrap_or_default();
         let kind = repeat_kind(trigger);
-        let Some(sent) = fields::number(data).and_then(|number: Number| self.flight.lose(number))
+        let Some(sent) =
+            fields::number(data).and_then(|number: Number| self.flight.declare_lost(number))
         else {
             self.on_lost_count(time, 1, fields::length(data));
             return;
         };
-        self.holder.pass_time(time, &mut self.sent.slices);
+        self.holder.add_time(time, &mut self.sent.slices);
         self.note_lost(time, sent.time, kind, 1, sent.data);
         if let Some(passed) = self.sent.passed.get_mut(sent.index as usize) {
             passed.is_lost = true;
@@ -298,7 +299,7 @@ impl LoggedConnection {
 
     /// Losses without the numbers of their packets.
     fn on_lost_count(&mut self, time: u64, count: u64, bytes: u64) {
-        self.holder.pass_time(time, &mut self.sent.slices);
+        self.holder.add_time(time, &mut self.sent.slices);
         // They were sent about a round trip ago.
         let sent = time.saturating_sub(self.last_rtt.unwrap_or(0));
         self.note_lost(time, sent, None, count.min(u64::from(u32::MAX)), bytes);
@@ -333,7 +334,7 @@ impl LoggedConnection {
     }
 
     fn on_metrics(&mut self, time: u64, data: &Value) {
-        self.holder.pass_time(time, &mut self.sent.slices);
+        self.holder.add_time(time, &mut self.sent.slices);
         if let Some(cwnd) = amount(data, &["congestion_window", "cwnd", "current_cwnd"]) {
             self.holder.cwnd = Some(cwnd);
             self.reported.cwnd_max = self.reported.cwnd_max.max(Some(cwnd));

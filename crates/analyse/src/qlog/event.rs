@@ -42,7 +42,7 @@ impl Trace {
         Self { scale: 1.0, ..Self::default() }
     }
 
-    /// Takes in a field of the trace.
+    /// Processes a field of the trace.
     pub(crate) fn set(&mut self, name: &str, value: &Value) {
         match name {
             "title" => self.title = text(value).or(self.title.take()),

@@ -72,7 +72,7 @@ impl Flight {
     }
 
     /// The sender regards a packet as lost.
-    pub(crate) fn lose(&mut self, number: Number) -> Option<Sent> {
+    pub(crate) fn declare_lost(&mut self, number: Number) -> Option<Sent> {
         let sent = self.sent.remove(&number)?;
         self.bytes = self.bytes.saturating_sub(sent.size);
         self.lost.insert(number, sent);
@@ -98,7 +98,7 @@ mod tests {
     fn a_lost_packet_that_is_acknowledged_was_not_lost() {
         let mut flight = Flight::default();
         (0..4).for_each(|number| flight.send((0, number), sent(100)));
-        flight.lose((0, 1)).expect("it is in flight");
+        flight.declare_lost((0, 1)).expect("it is in flight");
         let mut seen = Vec::new();
         flight.acknowledge(0, (0, 2), |_, is_lost| seen.push(is_lost));
         assert_eq!((seen, flight.bytes()), (vec![false, false, true], 100));

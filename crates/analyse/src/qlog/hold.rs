@@ -92,14 +92,14 @@ impl Holder {
             self.hold = self.network();
         }
         self.may_be_paced = false;
-        self.pass_time(time, slices);
+        self.add_time(time, slices);
         self.burst = if time > self.last_sent { size } else { self.burst + size };
         self.last_sent = time;
         self.longest = self.longest.max(size);
     }
 
     /// Adds the time since the last event. Time that may be the pacer's is added with the next packet.
-    pub(crate) fn pass_time(&mut self, time: u64, slices: &mut Slices) {
+    pub(crate) fn add_time(&mut self, time: u64, slices: &mut Slices) {
         if !self.has_begun || (self.may_be_paced && self.is_of_pacer(time)) {
             return;
         }

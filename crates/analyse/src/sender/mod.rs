@@ -100,7 +100,7 @@ impl Sender {
         self.edge = Some(place.saturating_add_unsigned(window));
     }
 
-    /// Takes in a data segment. Returns why it was repeated, if it was.
+    /// Processes a data segment. Returns why it was repeated, if it was.
     pub(crate) fn on_data(&mut self, time: u64, data: Data) -> Option<RepeatKind> {
         let time = time.max(self.last_event);
         let len = (data.end - data.start) as u64;
@@ -111,7 +111,7 @@ impl Sender {
         let kind = self.repeat_kind(time, &data);
         let waited_for_timer = matches!(kind, Some(RepeatKind::Timeout | RepeatKind::TailProbe));
         let held = if waited_for_timer { self.network_hold() } else { self.hold };
-        self.pass_time(time, held);
+        self.add_time(time, held);
         self.note_gap(time, len);
         let number = self.seen.note_passed(time, data.start, len as u32);
         let found = self.place(time, &data, number, kind);
@@ -125,10 +125,10 @@ impl Sender {
         found
     }
 
-    /// Takes in an acknowledgement.
+    /// Processes an acknowledgement.
     pub(crate) fn on_ack(&mut self, time: u64, ack: &Acknowledgement<'_>) {
         let time = time.max(self.last_event);
-        self.pass_time(time, self.hold);
+        self.add_time(time, self.hold);
         self.take_window(time, ack);
         if ack.place > self.board.next() {
             self.seen.counts.unseen += (ack.place - self.board.next()) as u64;
@@ -427,7 +427,7 @@ impl Sender {
     }
 
     /// Adds the time since the last event.
-    fn pass_time(&mut self, time: u64, hold: Hold) {
+    fn add_time(&mut self, time: u64, hold: Hold) {
         self.seen.slices.hold(self.last_event, time, hold);
         self.last_event = time;
     }

@@ -40,7 +40,7 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
-    /// Takes in a sample of the RTT.
+    /// Processes a sample of the RTT.
     pub(crate) fn record(&mut self, rtt: u64) {
         let Some(smoothed) = self.smoothed else {
             self.smoothed = Some(rtt);

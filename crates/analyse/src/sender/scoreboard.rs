@@ -121,7 +121,7 @@ impl Scoreboard {
         self.highest_sacked = self.highest_sacked.max(to);
     }
 
-    /// Takes in SACK blocks. Calls `sacked` with every range that they cover for the first time.
+    /// Processes SACK blocks. Calls `sacked` with every range that they cover for the first time.
     pub(crate) fn sack(
         &mut self,
         blocks: impl Iterator<Item = (i64, i64)>,

@@ -124,7 +124,7 @@ impl Slice {
         }
     }
 
-    /// Takes in a sample of the RTT.
+    /// Processes a sample of the RTT.
     pub(crate) fn record_rtt(&mut self, rtt: u64) {
         self.rtt_min = Some(self.rtt_min.map_or(rtt, |least| least.min(rtt)));
         self.rtt_max = self.rtt_max.max(Some(rtt));

@@ -32,7 +32,7 @@ impl Aggregation {
         }
     }
 
-    /// Takes in `acked` bytes; `explained` are those that the bandwidth moves in a time.
+    /// Processes `acked` bytes; `explained` are those that the bandwidth moves in a time.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,

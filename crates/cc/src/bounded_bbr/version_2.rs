@@ -90,7 +90,7 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// Takes in the marks of an acknowledgement of a segment that left when `prior_delivered` bytes had been delivered. Whether
+    /// Processes the marks of an acknowledgement of a segment that left when `prior_delivered` bytes had been delivered. Whether
     /// there are new ones.
     pub(super) fn on_ack(
         &mut self,

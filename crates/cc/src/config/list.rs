@@ -246,7 +246,7 @@ controllers! {
 
 impl CcConfig {
     /// Whether it needs what routers tell.
-    pub fn asks_routers(&self) -> bool {
+    pub fn uses_router_feedback(&self) -> bool {
         matches!(
             self.inner(),
             Self::Muzha { .. } | Self::Muzha2 | Self::Xcp | Self::Rcp | Self::AntiEcn

@@ -38,7 +38,7 @@ impl RecoveryEpoch {
         position <= self.point
     }
 
-    /// Takes in a signal while `next` is the next position to send. Returns whether it opens an epoch:
+    /// Processes a signal while `next` is the next position to send. Returns whether it opens an epoch:
     /// [`CongestionEvent::first_in_epoch`](crate::CongestionEvent::first_in_epoch).
     ///
     /// A timeout inside an epoch extends it. A loss inside an epoch that a mark began turns it into one of loss.

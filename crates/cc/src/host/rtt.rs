@@ -23,7 +23,7 @@ use crate::RttSnapshot;
 pub struct RttFilter(RttSnapshot);
 
 impl RttFilter {
-    /// Takes in a sample (RFC 9002 §5.3).
+    /// Processes a sample (RFC 9002 §5.3).
     pub fn on_sample(&mut self, rtt: Duration) {
         let Self(state) = self;
         state.latest = Some(rtt);

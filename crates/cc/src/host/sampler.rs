@@ -117,7 +117,7 @@ impl RateSampler {
         self.app_limited_until.is_some()
     }
 
-    /// Takes in an acknowledgement of `delivered` new bytes whose newest transmission left at
+    /// Processes an acknowledgement of `delivered` new bytes whose newest transmission left at
     /// `sent_at` with `record`. No sample is made of an interval shorter than the minimum RTT: it
     /// cannot be real.
     ///

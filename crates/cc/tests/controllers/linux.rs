@@ -108,7 +108,7 @@ impl Replay {
         call(self.cc.as_mut(), &mut cx);
     }
 
-    /// Takes in a line; our window and the kernel's where they compare.
+    /// Processes a line; our window and the kernel's where they compare.
     fn step(&mut self, line: &Line) -> Option<(u64, u64)> {
         match *line {
             Line::Episode(cause) => {

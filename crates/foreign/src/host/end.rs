@@ -65,7 +65,7 @@ impl End {
     }
 
     /// Lets the endpoint, the connection and the application react to one another.
-    fn turn(&mut self) {
+    fn drive(&mut self) {
         let Some((handle, connection)) = &mut self.connection else { return };
         while let Some(event) = connection.poll_endpoint_events() {
             if let Some(answer) = self.endpoint.handle_event(*handle, event) {
@@ -184,14 +184,14 @@ impl ForeignEnd for End {
             }
             None => {}
         }
-        self.turn();
+        self.drive();
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         if let Some((_, connection)) = &mut self.connection {
             connection.handle_timeout(self.clock.to_host(now));
         }
-        self.turn();
+        self.drive();
     }
 
     fn next_timeout(&mut self) -> Option<Instant> {
@@ -206,7 +206,7 @@ impl ForeignEnd for End {
         }
         let (_, connection) = self.connection.as_mut()?;
         let sent = super::poll_transmit(connection, self.clock.to_host(now), out);
-        self.turn();
+        self.drive();
         let sent = sent?;
         out.truncate(sent.size);
         Some(match sent.ecn {

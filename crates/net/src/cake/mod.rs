@@ -222,7 +222,7 @@ impl<P: Parcel> Cake<P> {
     }
 
     /// What a queue may send in its turn (`cake_get_flow_quantum`).
-    fn turn_of(&mut self, place: usize) -> i64 {
+    fn flow_quantum(&mut self, place: usize) -> i64 {
         let Flow { source, destination, .. } = self.flows[place];
         let load = self.sources.load(source).max(self.destinations.load(destination));
         let rounded = part_of(self.quantum, load) + (self.rng.next_u64() >> 48);
@@ -237,7 +237,7 @@ impl<P: Parcel> Cake<P> {
                 }
                 self.lists[List::New as usize].push_back(place);
                 self.set_standing(place, Standing::Sparse);
-                self.flows[place].credit = self.turn_of(place);
+                self.flows[place].credit = self.flow_quantum(place);
             }
             Standing::SparseWait => self.set_standing(place, Standing::Bulk),
             Standing::Sparse | Standing::Bulk => {}
@@ -281,7 +281,7 @@ impl<P: Parcel> Cake<P> {
             let standing = if is_empty { Standing::SparseWait } else { Standing::Bulk };
             self.set_standing(place, standing);
         }
-        self.flows[place].credit += self.turn_of(place);
+        self.flows[place].credit += self.flow_quantum(place);
         self.lists[list as usize].pop_front();
         self.lists[List::Old as usize].push_back(place);
     }

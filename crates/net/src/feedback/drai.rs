@@ -93,11 +93,6 @@ pub struct Drai {
 }
 
 impl DraiConfig {
-    /// `levels` levels with their usual thresholds; `None` beyond 3 to 7.
-    pub fn with_levels(levels: u8) -> Option<Self> {
-        Thresholds::usual(levels).map(|thresholds| Self { thresholds, ..Self::default() })
-    }
-
     /// Version 2.
     pub fn hybrid() -> Self {
         Self { estimator: Estimator::Hybrid, signal: Signal::Medium, ..Self::default() }

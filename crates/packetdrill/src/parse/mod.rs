@@ -10,7 +10,7 @@ mod packet;
 mod settings;
 
 use self::cursor::Cursor;
-use self::packet::Way;
+use self::packet::PacketKind;
 use crate::error::ScriptError;
 use crate::expr;
 use crate::script::{Action, Event, Script, When};
@@ -76,9 +76,9 @@ fn event(cursor: &mut Cursor<'_>, is_first: bool) -> Result<Event, ScriptError> 
 
 fn action(cursor: &mut Cursor<'_>, until: Option<When>) -> Result<Action, ScriptError> {
     let action = if cursor.eat("<") {
-        Action::Inject(packet::packet(cursor, Way::Inject)?)
+        Action::Inject(packet::packet(cursor, PacketKind::Inject)?)
     } else if cursor.eat(">") {
-        Action::Expect(packet::packet(cursor, Way::Expect)?)
+        Action::Expect(packet::packet(cursor, PacketKind::Expect)?)
     } else if cursor.eat("%{") {
         let line = cursor.line();
         let Some(end) = cursor.rest().find("}%") else {

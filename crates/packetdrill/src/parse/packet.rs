@@ -7,19 +7,19 @@ use super::cursor::Cursor;
 use crate::error::ScriptError;
 use crate::script::{Options, Packet};
 
-/// Which way a packet goes.
+/// What a script does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PacketKind {
     Inject,
     Expect,
 }
 
 /// Reads what follows `<` or `>`.
-pub(super) fn packet(cursor: &mut Cursor<'_>, way: Way) -> Result<Packet, ScriptError> {
+pub(super) fn packet(cursor: &mut Cursor<'_>, kind: PacketKind) -> Result<Packet, ScriptError> {
     cursor.skip();
     let ecn = ip_fields(cursor)?;
     let flags = flags(cursor)?;
-    let (seq, len) = sequence(cursor, way)?;
+    let (seq, len) = sequence(cursor, kind)?;
     let mut ack = 0;
     if cursor.eat_word("ack") {
         ack = cursor.number_u32("ack")?;
@@ -31,13 +31,15 @@ pub(super) fn packet(cursor: &mut Cursor<'_>, way: Way) -> Result<Packet, Script
     }
     let window = match cursor.eat_word("win") {
         true => Some(cursor.number("win", u64::from(u16::MAX))? as u16),
-        false if way == Way::Inject => return Err(cursor.error("a packet '<' requires 'win N'")),
+        false if kind == PacketKind::Inject => {
+            return Err(cursor.error("a packet '<' requires 'win N'"));
+        }
         false => None,
     };
     if cursor.eat_word("urg") {
         return Err(cursor.error("urg: urgent data is not supported"));
     }
-    let options = if cursor.eat("<") { options(cursor, way)? } else { Some(Options::default()) };
+    let options = if cursor.eat("<") { options(cursor, kind)? } else { Some(Options::default()) };
     Ok(Packet { flags, seq, len, ack, window, ecn, options })
 }
 
@@ -98,15 +100,15 @@ fn flags(cursor: &mut Cursor<'_>) -> Result<Flags, ScriptError> {
 }
 
 /// `1:1001(1000)`.
-fn sequence(cursor: &mut Cursor<'_>, way: Way) -> Result<(u32, u32), ScriptError> {
+fn sequence(cursor: &mut Cursor<'_>, kind: PacketKind) -> Result<(u32, u32), ScriptError> {
     cursor.eat_word("seq");
     let start = cursor.number_u32("sequence number")?;
     cursor.expect(":", "the first sequence number")?;
     let end = cursor.number_u32("sequence number")?;
     cursor.expect("(", "the last sequence number")?;
-    let most = match way {
-        Way::Inject => MAX_PAYLOAD,
-        Way::Expect => MAX_BURST,
+    let most = match kind {
+        PacketKind::Inject => MAX_PAYLOAD,
+        PacketKind::Expect => MAX_BURST,
     };
     let len = cursor.number("payload", most)? as u32;
     cursor.expect(")", "the length")?;
@@ -118,9 +120,9 @@ fn sequence(cursor: &mut Cursor<'_>, way: Way) -> Result<(u32, u32), ScriptError
 }
 
 /// Reads what follows `<`; `None` for `...`.
-fn options(cursor: &mut Cursor<'_>, way: Way) -> Result<Option<Options>, ScriptError> {
+fn options(cursor: &mut Cursor<'_>, kind: PacketKind) -> Result<Option<Options>, ScriptError> {
     if cursor.eat("...") {
-        if way == Way::Inject {
+        if kind == PacketKind::Inject {
             return Err(cursor.error("<...> has no meaning in a packet '<': give its options"));
         }
         cursor.expect(">", "'...'")?;

@@ -380,7 +380,7 @@ struct Controller {
 }
 
 impl Controller {
-    fn tell(&mut self, cx: &mut cc::CcContext<'_>, event: &Event<'_>) {
+    fn notify(&mut self, cx: &mut cc::CcContext<'_>, event: &Event<'_>) {
         let Some(instance) = self.instance.as_ref().filter(|i| i.listens_to(event)) else { return };
         let said = Python::attach(|py| {
             instance.call(py, cx, event).map_err(|error| self.class.fault(py, error))?;
@@ -420,27 +420,27 @@ impl CongestionController for Controller {
     }
 
     fn on_sent(&mut self, cx: &mut cc::CcContext<'_>, bytes: Bytes) {
-        self.tell(cx, &Event::Sent(bytes));
+        self.notify(cx, &Event::Sent(bytes));
     }
 
     fn on_congestion(&mut self, cx: &mut cc::CcContext<'_>, event: &cc::CongestionEvent) {
-        self.tell(cx, &Event::Congestion(event));
+        self.notify(cx, &Event::Congestion(event));
     }
 
     fn on_ack(&mut self, cx: &mut cc::CcContext<'_>, ack: &cc::AckEvent) {
-        self.tell(cx, &Event::Ack(ack));
+        self.notify(cx, &Event::Ack(ack));
     }
 
     fn on_epoch_end(&mut self, cx: &mut cc::CcContext<'_>) {
-        self.tell(cx, &Event::EpochEnd);
+        self.notify(cx, &Event::EpochEnd);
     }
 
     fn on_spurious(&mut self, cx: &mut cc::CcContext<'_>) {
-        self.tell(cx, &Event::Spurious);
+        self.notify(cx, &Event::Spurious);
     }
 
     fn on_path(&mut self, cx: &mut cc::CcContext<'_>, event: &cc::PathEvent) {
-        self.tell(cx, &Event::Path(event));
+        self.notify(cx, &Event::Path(event));
     }
 
     fn cwnd(&self) -> Bytes {

@@ -54,7 +54,7 @@ struct RandomStream {
 }
 
 impl CcContext {
-    /// Takes in how things stand.
+    /// Reads the state of the sender.
     pub(crate) fn fill(&mut self, cx: &mut cc::CcContext<'_>) {
         self.rng.seed.get_or_insert_with(|| cx.rng.next_u64());
         self.now_ns = cx.now.as_nanos();
@@ -136,7 +136,7 @@ pub(crate) struct AckEvent {
 }
 
 impl AckEvent {
-    /// Takes in the next one.
+    /// Reads the next one.
     pub(crate) fn fill(&mut self, ack: &cc::AckEvent) {
         let rate = ack.rate;
         *self = Self {
@@ -178,7 +178,7 @@ pub(crate) struct CongestionEvent {
 }
 
 impl CongestionEvent {
-    /// Takes in the next one.
+    /// Reads the next one.
     pub(crate) fn fill(&mut self, event: &cc::CongestionEvent) {
         let (cause, backoff) = match event.cause {
             cc::Cause::FastRetransmit => ("fast_retransmit", 0),
@@ -208,7 +208,7 @@ pub(crate) struct PathEvent {
 }
 
 impl PathEvent {
-    /// Takes in the next one; whether it is one that Python receives.
+    /// Reads the next one; whether it is one that Python receives.
     pub(crate) fn fill(&mut self, event: &cc::PathEvent) -> bool {
         *self = match *event {
             cc::PathEvent::IdleRestart { idle, rto } => Self {

@@ -148,7 +148,7 @@ where
             })
         };
         if let Some(packet) = packet {
-            self.hand_up(number, header.from, packet);
+            self.deliver_up(number, header.from, packet);
         }
     }
 

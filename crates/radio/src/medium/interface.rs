@@ -73,7 +73,12 @@ where
     }
 
     /// A packet comes up from the MAC.
-    pub(super) fn hand_up(&mut self, number: usize, from: NodeId, packet: Packet<P, R::Message>) {
+    pub(super) fn deliver_up(
+        &mut self,
+        number: usize,
+        from: NodeId,
+        packet: Packet<P, R::Message>,
+    ) {
         match packet {
             Packet::Arp(arp) => self.received_arp(number, arp),
             Packet::Datagram(datagram) => {
@@ -90,7 +95,7 @@ where
         let now = self.now;
         let node = &mut self.nodes[number];
         let Some(Current { to, packet, taken }) = node.current.take() else { return };
-        node.tell(now, |agent| agent.on_frame(now, retries));
+        node.notify_agent(now, |agent| agent.on_frame(now, retries));
         if let (Outcome::GivenUp(_), Packet::Datagram(datagram)) = (outcome, packet) {
             let is_parcel = matches!(datagram.content, Content::Parcel(..));
             node.stats.copies += u64::from(taken && is_parcel);

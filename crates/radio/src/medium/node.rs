@@ -93,7 +93,7 @@ impl<P: Parcel, R: Router<P>> Node<P, R> {
     }
 
     /// Tells the agent, if there is one, once it knows all about the medium that is earlier.
-    pub(super) fn tell(&mut self, now: Instant, what: impl FnOnce(&mut dyn Agent<P>)) {
+    pub(super) fn notify_agent(&mut self, now: Instant, what: impl FnOnce(&mut dyn Agent<P>)) {
         if let Some(agent) = &mut self.agent {
             self.medium.settle(now, |time, state| agent.on_medium(time, state));
             what(agent.as_mut());
@@ -108,7 +108,7 @@ impl<P: Parcel, R: Router<P>> Node<P, R> {
     ) -> Option<Outgoing<P, R::Message>> {
         let ahead = self.queue.backlog();
         if let Some(parcel) = outgoing.packet.parcel_mut() {
-            self.tell(now, |agent| agent.on_arrival(now, parcel, ahead));
+            self.notify_agent(now, |agent| agent.on_arrival(now, parcel, ahead));
         }
         let displaced = self.queue.push(now, outgoing);
         self.stats.marks = self.queue.marks();
@@ -125,7 +125,7 @@ impl<P: Parcel, R: Router<P>> Node<P, R> {
         self.serve(now, Occupancy::Busy);
         let behind = self.queue.backlog();
         if let Some(parcel) = packet.parcel_mut() {
-            self.tell(now, |agent| agent.on_departure(now, parcel, behind));
+            self.notify_agent(now, |agent| agent.on_departure(now, parcel, behind));
         }
         let len = packet.len();
         self.current = Some(Current { to, packet, taken: false });
@@ -148,7 +148,7 @@ impl<P: Parcel, R: Router<P>> Node<P, R> {
             }
             _ => return,
         }
-        self.tell(now, |agent| agent.on_service(now, state));
+        self.notify_agent(now, |agent| agent.on_service(now, state));
     }
 }
 

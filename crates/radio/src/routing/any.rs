@@ -8,7 +8,7 @@ use super::abr::{Abr, AbrConfig};
 use super::aodv::{Aodv, AodvConfig};
 use super::dsr::{Dsr, DsrConfig};
 use super::fixed::{StaticRouter, StaticRoutes};
-use super::message::Message;
+use super::messages::Message;
 use super::notices::Notices;
 use super::{LinkFailure, Router, RouterCx};
 use crate::datagram::{Datagram, NodeId};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use weir_units::{Duration, Instant};
 
-use super::message::Message;
+use super::messages::Message;
 use super::{LinkFailure, Router, RouterCx, Upcall, next_leg};
 use crate::datagram::{Content, Datagram, DropReason, NodeId};
 use crate::graph::{Graph, node};

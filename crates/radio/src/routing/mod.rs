@@ -9,22 +9,22 @@ mod fixed;
 #[cfg(test)]
 mod harness;
 mod latencies;
-mod message;
+mod messages;
 mod notices;
 mod rate;
 mod seen;
 
-pub use abr::{Abr, AbrConfig, AbrMessage, AbrQuery, AbrReply, Backtrack, RouteKey, Visit};
+pub use abr::{Abr, AbrConfig};
 pub use any::{AnyRouter, RouterConfig, RouterConfigError};
-pub use aodv::{
-    Aodv, AodvConfig, AodvMessage, HelloConfig, LocalRepair, RequestWait, RouteError, RouteReply,
-    RouteRequest,
-};
+pub use aodv::{Aodv, AodvConfig, HelloConfig, LocalRepair, RequestWait};
 pub use buffer::BufferConfig;
-pub use dsr::{Dsr, DsrConfig, DsrMessage, DsrRequest, SourceRoute};
+pub use dsr::{Dsr, DsrConfig};
 pub use fixed::{StaticRouter, StaticRoutes};
-pub use message::Message;
-pub use notices::{NoticeMessage, Notices};
+pub use messages::{
+    AbrMessage, AbrQuery, AbrReply, AodvMessage, Backtrack, DsrMessage, DsrRequest, Message,
+    NoticeMessage, RouteError, RouteKey, RouteReply, RouteRequest, SourceRoute, Visit,
+};
+pub use notices::Notices;
 
 use weir_units::{Bytes, Duration, Instant, Rng};
 

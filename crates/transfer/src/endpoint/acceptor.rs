@@ -60,9 +60,9 @@ impl<A: Application> Acceptor<A> {
         }
     }
 
-    /// Takes in a datagram, which may begin a connection. What is to be sent back at once, never more
+    /// Processes a datagram, which may begin a connection. What is to be sent back at once, never more
     /// than came, is appended to `answer`.
-    pub(super) fn meet(
+    pub(super) fn handle_unmatched(
         &mut self,
         unmatched: &UnmatchedDatagram<'_>,
         table: &Table<A>,
@@ -79,7 +79,7 @@ impl<A: Application> Acceptor<A> {
         }
         if seal::is_data(unmatched.datagram) {
             if self.resets.take(unmatched.now) {
-                seal::answer_stray(unmatched.datagram, answer);
+                seal::answer_with_reset(unmatched.datagram, answer);
             }
             return None;
         }

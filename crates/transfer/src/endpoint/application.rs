@@ -31,9 +31,9 @@ pub trait Application {
     ///
     /// # Errors
     /// Why the connection is to be broken off.
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()>;
+    fn on_step(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()>;
 
-    /// When it wants a turn by itself.
+    /// When it wants a step by itself.
     fn next_time(&self) -> Option<Instant> {
         None
     }

@@ -23,7 +23,7 @@ impl BusyPoll {
     }
 
     /// Whether to look again rather than to sleep.
-    pub(super) fn lasts(&self, now: Instant) -> bool {
+    pub(super) fn is_active(&self, now: Instant) -> bool {
         now < self.until
     }
 }
@@ -44,7 +44,7 @@ mod tests {
         for micros in 0..100_000 {
             let now = Instant::from_nanos(1_000_000_000 + micros * 1_000);
             busy_poll.begin(now);
-            polled += u64::from(busy_poll.lasts(now));
+            polled += u64::from(busy_poll.is_active(now));
         }
         assert_eq!(polled, 3_000, "of 100 000 us");
     }

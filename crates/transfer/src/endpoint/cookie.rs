@@ -51,7 +51,7 @@ impl Cookies {
         Self { secret }
     }
 
-    /// Takes in a SYN.
+    /// Processes a SYN.
     pub(super) fn receive(
         &self,
         now: Instant,

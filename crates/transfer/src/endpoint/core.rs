@@ -162,7 +162,7 @@ impl<A: Application> Core<A> {
                 peer.receive(now, datagram, arrival.ecn, scratch, answer);
             } else {
                 let unmatched = UnmatchedDatagram { now, key, arrival, datagram };
-                if let Some(admission) = acceptor.meet(&unmatched, table, rng, answer) {
+                if let Some(admission) = acceptor.handle_unmatched(&unmatched, table, rng, answer) {
                     if let Some(id) = admission.evicted {
                         table.evict(now, id);
                     }
@@ -207,9 +207,9 @@ impl<A: Application> Core<A> {
         }
     }
 
-    /// Does all that is due at `now`: deadlines that have passed, a turn for each connection of which
+    /// Does all that is due at `now`: deadlines that have passed, a step for each connection of which
     /// something was heard, and what may leave.
-    pub fn turn(&mut self, now: Instant, sink: &impl DatagramSink) {
+    pub fn step(&mut self, now: Instant, sink: &impl DatagramSink) {
         while let Some(id) = self.table.pop_due(now) {
             if let Some(peer) = self.table.get_mut(id) {
                 peer.expire(now, &self.acceptor.limits);
@@ -217,7 +217,7 @@ impl<A: Application> Core<A> {
             self.table.touch(id);
         }
         let mut turning = std::mem::take(&mut self.turning);
-        self.table.take_touched(&mut turning);
+        self.table.take_ready(&mut turning);
         for id in &turning {
             self.serve(now, *id, sink);
         }
@@ -240,7 +240,7 @@ impl<A: Application> Core<A> {
 
     /// Whether there is something to do at once.
     pub fn is_busy(&self) -> bool {
-        self.table.has_touched()
+        self.table.has_ready()
     }
 
     /// When something is due next.
@@ -258,13 +258,13 @@ impl<A: Application> Core<A> {
         self.table.get(id).map(|peer| (&peer.connection, &peer.application))
     }
 
-    /// What lives on a connection, to be changed from outside; it gets a turn.
+    /// What lives on a connection, to be changed from outside; it gets a step.
     pub fn application_mut(&mut self, id: ConnectionId) -> Option<&mut A> {
         self.table.touch(id);
         self.table.get_mut(id).map(|peer| &mut peer.application)
     }
 
-    /// Aborts a connection; the reset is sent in the next turn.
+    /// Aborts a connection; the reset is sent in the next step.
     pub fn abort(&mut self, now: Instant, id: ConnectionId) {
         if let Some(peer) = self.table.get_mut(id) {
             peer.connection.abort(now);
@@ -279,7 +279,7 @@ impl<A: Application> Core<A> {
 
     fn serve(&mut self, now: Instant, id: ConnectionId, sink: &impl DatagramSink) {
         let Some(peer) = self.table.get_mut(id) else { return };
-        peer.turn(now);
+        peer.step(now);
         let again = self.transmit_for(now, id, sink);
         let Some(peer) = self.table.get(id) else { return };
         let next = peer.next_time(now, &self.acceptor.limits);

@@ -58,7 +58,7 @@ impl Framing {
     }
 
     /// Appends the datagram that carries something loose, as [`wrap`](Self::wrap) does a segment.
-    pub(super) fn wrap_loose(
+    pub(super) fn wrap_datagram(
         &mut self,
         now: Instant,
         datagram: Datagram,

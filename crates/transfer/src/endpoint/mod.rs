@@ -1,6 +1,6 @@
 //! Connections over one UDP socket, driven by the machine's clock.
 //!
-//! An [`Endpoint`] owns the socket and is turned by one thread: each [`turn`](Endpoint::turn) waits for
+//! An [`Endpoint`] owns the socket and is driven by one thread: each [`step`](Endpoint::step) waits for
 //! datagrams or for the earliest deadline, hands all that arrived to the connections, lets what lives
 //! on them act, and then sends. So one acknowledgement answers all that arrived together, and what
 //! leaves together takes one system call. What is done with datagrams and deadlines is [`Core`]'s, which
@@ -39,7 +39,7 @@ pub struct Endpoint<A> {
     socket: Socket,
     inbox: Inbox,
     core: Core<A>,
-    /// Wakes this thread on time, from the first turn on.
+    /// Wakes this thread on time, from the first step on.
     alarm: Option<Alarm>,
     busy_poll: BusyPoll,
 }
@@ -105,7 +105,7 @@ impl<A: Application> Endpoint<A> {
     /// Answers of a new peer are about to come.
     pub(crate) fn expect_answers(&mut self, now: Instant) {
         // Without it nothing but time is lost.
-        let _ = self.socket.hear_refusals();
+        let _ = self.socket.enable_icmp_errors();
         self.busy_poll.begin(now);
     }
 
@@ -113,7 +113,7 @@ impl<A: Application> Endpoint<A> {
     ///
     /// # Errors
     /// What makes the socket useless.
-    pub fn turn(&mut self, max_wait: Duration) -> io::Result<()> {
+    pub fn step(&mut self, max_wait: Duration) -> io::Result<()> {
         self.alarm.get_or_insert_with(Alarm::set);
         self.core.unblock(&self.socket);
         let mut arrived = self.socket.receive(&mut self.inbox)?;
@@ -129,13 +129,13 @@ impl<A: Application> Endpoint<A> {
         let mut now = clock::now();
         if arrived {
             self.dispatch(now);
-            now = self.take_in_more(now)?;
+            now = self.receive_more(now)?;
         } else if woken {
-            while let Some(by) = self.socket.next_refusal() {
+            while let Some(by) = self.socket.next_unreachable() {
                 self.core.on_refusal(now, by);
             }
         }
-        self.core.turn(now, &self.socket);
+        self.core.step(now, &self.socket);
         Ok(())
     }
 
@@ -149,12 +149,12 @@ impl<A: Application> Endpoint<A> {
         self.core.get(id)
     }
 
-    /// What lives on a connection, to be changed from outside; it gets a turn.
+    /// What lives on a connection, to be changed from outside; it gets a step.
     pub fn application_mut(&mut self, id: ConnectionId) -> Option<&mut A> {
         self.core.application_mut(id)
     }
 
-    /// Aborts a connection; the reset is sent in the next turn.
+    /// Aborts a connection; the reset is sent in the next step.
     pub fn abort(&mut self, id: ConnectionId) {
         self.core.abort(clock::now(), id);
     }
@@ -166,7 +166,7 @@ impl<A: Application> Endpoint<A> {
 
     /// Polls for arrivals for as long as busy polling pays.
     fn hold_vigil(&mut self) -> io::Result<bool> {
-        while self.busy_poll.lasts(clock::now()) {
+        while self.busy_poll.is_active(clock::now()) {
             if self.socket.receive(&mut self.inbox)? {
                 return Ok(true);
             }
@@ -185,9 +185,9 @@ impl<A: Application> Endpoint<A> {
         self.socket.wait(interest, wait)
     }
 
-    /// What else has arrived belongs to this turn, up to a bound. Returns the time.
-    fn take_in_more(&mut self, mut now: Instant) -> io::Result<Instant> {
-        for _ in 1..CALLS_A_TURN {
+    /// What else has arrived belongs to this step, up to a bound. Returns the time.
+    fn receive_more(&mut self, mut now: Instant) -> io::Result<Instant> {
+        for _ in 1..CALLS_PER_STEP {
             if !self.socket.receive(&mut self.inbox)? {
                 break;
             }
@@ -211,7 +211,7 @@ impl<A: Application> Endpoint<A> {
 /// cache before its checksums are looked at.
 const BATCHES_AT_ONCE: usize = 2;
 /// And so often, before all of it is answered at once.
-const CALLS_A_TURN: usize = 4;
+const CALLS_PER_STEP: usize = 4;
 
 fn randomness() -> io::Result<Randomness> {
     let mut secret = [0; 32];

@@ -30,7 +30,7 @@ pub(super) struct Peer<A> {
     pub(super) admitted_by: Option<Arc<NamedKey>>,
     /// For when this is in the endpoint's book of deadlines.
     pub(super) deadline: Option<Instant>,
-    /// It is on the list for the present turn.
+    /// It is on the list for the present step.
     pub(super) touched: bool,
     introduction: CookieExchange,
     /// When the peer was last heard of.
@@ -124,7 +124,7 @@ impl<A> Peer<A> {
 }
 
 impl<A: Application> Peer<A> {
-    /// Takes in a datagram. What is to be sent back at once is appended to `answer`.
+    /// Processes a datagram. What is to be sent back at once is appended to `answer`.
     pub(super) fn receive(
         &mut self,
         now: Instant,
@@ -145,7 +145,7 @@ impl<A: Application> Peer<A> {
                 Ok(())
             }
             Opened::Refused(refusal) => Err(refused(refusal)),
-            Opened::Stray => {
+            Opened::StatelessReset => {
                 if now.saturating_since(*heard_at) >= SILENCE {
                     connection.handle_reset(now);
                 }
@@ -158,7 +158,7 @@ impl<A: Application> Peer<A> {
         }
     }
 
-    /// Takes in the segment that it begins with.
+    /// Processes the segment that it begins with.
     pub(super) fn begin(&mut self, now: Instant, segment: &[u8], ecn: Ecn) {
         let Self { connection, application, introduction, .. } = self;
         if let Err(error) = handle(connection, application, introduction, now, segment, ecn) {
@@ -177,8 +177,8 @@ impl<A: Application> Peer<A> {
         }
     }
 
-    pub(super) fn turn(&mut self, now: Instant) {
-        if let Err(error) = self.application.on_turn(now, &mut self.connection) {
+    pub(super) fn step(&mut self, now: Instant) {
+        if let Err(error) = self.application.on_step(now, &mut self.connection) {
             self.fail(now, error);
         }
         let stats = self.connection.stats();
@@ -296,7 +296,7 @@ impl<A: Application> Peer<A> {
             }
             Queued::Datagram(datagram) => {
                 let fill = |payload: &mut [u8]| application.fill_loose(*datagram, payload);
-                framing.wrap_loose(now, *datagram, ports, fill, scratch, out)
+                framing.wrap_datagram(now, *datagram, ports, fill, scratch, out)
             }
         }
     }

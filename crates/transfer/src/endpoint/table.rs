@@ -24,7 +24,7 @@ pub(super) struct Table<A> {
     vacant: Vec<usize>,
     by_key: HashMap<Key, ConnectionId>,
     deadlines: BTreeSet<(Instant, ConnectionId)>,
-    /// Those for whom there is something to do this turn.
+    /// Those for whom there is something to do this step.
     touched: Vec<ConnectionId>,
     next: u64,
 }
@@ -43,7 +43,7 @@ impl<A> Default for Table<A> {
 }
 
 impl<A> Table<A> {
-    /// Adds a connection; it gets a turn.
+    /// Adds a connection; it gets a step.
     pub(super) fn insert(&mut self, peer: Peer<A>) -> ConnectionId {
         let slot = self.vacant.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -89,7 +89,7 @@ impl<A> Table<A> {
         })
     }
 
-    /// Puts a connection on the list for this turn.
+    /// Puts a connection on the list for this step.
     pub(super) fn touch(&mut self, id: ConnectionId) {
         if let Some(peer) = self.get_mut(id)
             && !std::mem::replace(&mut peer.touched, true)
@@ -98,12 +98,12 @@ impl<A> Table<A> {
         }
     }
 
-    pub(super) fn has_touched(&self) -> bool {
+    pub(super) fn has_ready(&self) -> bool {
         !self.touched.is_empty()
     }
 
-    /// The list for this turn, into `list`, which is emptied first.
-    pub(super) fn take_touched(&mut self, list: &mut Vec<ConnectionId>) {
+    /// The list for this step, into `list`, which is emptied first.
+    pub(super) fn take_ready(&mut self, list: &mut Vec<ConnectionId>) {
         list.clear();
         std::mem::swap(&mut self.touched, list);
         for id in list {
@@ -125,7 +125,7 @@ impl<A> Table<A> {
         Some(id)
     }
 
-    /// Records when a connection next wants a turn.
+    /// Records when a connection next wants a step.
     pub(super) fn set_deadline(&mut self, id: ConnectionId, at: Option<Instant>) {
         let Some(peer) = self.get_mut(id) else { return };
         if peer.deadline == at {
@@ -141,7 +141,7 @@ impl<A> Table<A> {
 }
 
 impl<A: Application> Table<A> {
-    /// Ends a connection in favour of another; its reset is sent this turn.
+    /// Ends a connection in favour of another; its reset is sent this step.
     pub(super) fn evict(&mut self, now: Instant, id: ConnectionId) {
         if let Some(peer) = self.get_mut(id) {
             let what = "it brought nothing new, and was replaced by another";

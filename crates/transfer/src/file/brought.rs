@@ -3,7 +3,7 @@
 
 /// How much of a file was brought to the receiver, over all connections.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Brought {
+pub(super) struct TransferredBytes {
     /// What is there now,
     there: u64,
     /// and what was there and had to be sent again.
@@ -14,7 +14,7 @@ pub(super) struct Brought {
     acked: u64,
 }
 
-impl Brought {
+impl TransferredBytes {
     /// All of it, whatever became of it: more after every connection that has made progress.
     pub(super) fn total(&self) -> u64 {
         self.there + self.lost

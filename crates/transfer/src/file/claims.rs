@@ -138,7 +138,7 @@ impl Claim {
         self.with(|partial| partial.write(offset, bytes)).unwrap_or(Ok(()))
     }
 
-    /// Records when something last arrived; called in every turn.
+    /// Records when something last arrived; called in every step.
     pub(crate) fn listen(&self, now: Instant) {
         let arrivals = self.arrivals.get();
         if self.heard.get().is_none_or(|(count, _)| count != arrivals) {

@@ -117,7 +117,7 @@ impl Finalizer {
     }
 
     /// Looks after a folder, unless that is about to be done.
-    pub(crate) fn tidy(&self, upkeep: &Arc<FolderQuota>) {
+    pub(crate) fn clean_up(&self, upkeep: &Arc<FolderQuota>) {
         if upkeep.claim() {
             let (report, _) = mpsc::channel();
             let job = Job::Tidy(Arc::clone(upkeep));
@@ -153,7 +153,7 @@ impl FinalizerHandle {
         folder: &Path,
         (size, hash): (u64, Hash),
     ) {
-        self.give_up_look_up();
+        self.cancel_look_up();
         let wanted = Arc::new(AtomicBool::new(true));
         self.look_up = Some((file, Arc::clone(&wanted)));
         let (disk, folder) = (Arc::clone(disk), folder.to_owned());
@@ -162,7 +162,7 @@ impl FinalizerHandle {
     }
 
     /// The result of the open look-up is not wanted any more.
-    pub(crate) fn give_up_look_up(&mut self) {
+    pub(crate) fn cancel_look_up(&mut self) {
         if let Some((_, wanted)) = self.look_up.take() {
             wanted.store(false, Ordering::Relaxed);
         }
@@ -214,7 +214,7 @@ impl FinalizerHandle {
 
 impl Drop for FinalizerHandle {
     fn drop(&mut self) {
-        self.give_up_look_up();
+        self.cancel_look_up();
     }
 }
 
@@ -243,7 +243,7 @@ impl Known {
                 }
                 Report::Found { file, name, hash }
             }
-            Job::Tidy(upkeep) => return upkeep.tidy(),
+            Job::Tidy(upkeep) => return upkeep.clean_up(),
             Job::Compare { partial, parts } => {
                 Report::Compared { file, compared: compare(partial, &parts) }
             }
@@ -261,7 +261,7 @@ impl Known {
         let same = partial.verify()?;
         *verified_ns = clock::monotonic_nanos();
         if !same {
-            partial.leave_damaged()?;
+            partial.keep_damaged()?;
             return Ok(Verdict::Mismatch);
         }
         partial.seal()?;

@@ -110,7 +110,7 @@ impl Share {
         self.evicted.get()
     }
 
-    /// The session frees its memory in its next turn.
+    /// The session frees its memory in its next step.
     fn evict(&self) {
         self.evicted.set(true);
         self.memory.has_evicted.set(true);

@@ -173,7 +173,7 @@ impl Outgoing {
         self.spans.back().map_or(self.written, |last| last.start + last.len)
     }
 
-    /// Fills the stream so that the connection does not run dry before the next turn.
+    /// Fills the stream so that the connection does not run dry before the next step.
     fn compose(&mut self) -> io::Result<()> {
         while !self.ended && !self.is_held() && self.end() < self.asked + self.ahead() {
             match &self.present {
@@ -391,7 +391,7 @@ impl Application for Outgoing {
         self.inbox.insert(offset, bytes)
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         if connection.read(now, u64::MAX) > 0 {
             self.heard_at = Some(now);
         }

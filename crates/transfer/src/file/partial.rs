@@ -322,7 +322,7 @@ impl Partial {
     }
 
     /// Leaves a complete file with a wrong hash to a session that repairs it, if the hashes of its parts are known.
-    pub(crate) fn leave_damaged(self) -> io::Result<()> {
+    pub(crate) fn keep_damaged(self) -> io::Result<()> {
         if self.resumable && part_count(self.size) > 1 { self.leave() } else { self.discard() }
     }
 

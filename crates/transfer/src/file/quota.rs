@@ -47,13 +47,13 @@ impl FolderQuota {
         if self.quota.is_some() { EVERY_WITH_QUOTA } else { EVERY }
     }
 
-    /// Schedules a call of [`tidy`](Self::tidy); returns whether none was scheduled.
+    /// Schedules a call of [`clean_up`](Self::clean_up); returns whether none was scheduled.
     pub(crate) fn claim(&self) -> bool {
         !self.is_due.swap(true, Ordering::Relaxed)
     }
 
     /// Removes what has expired, and looks how much the rest takes.
-    pub(crate) fn tidy(&self) {
+    pub(crate) fn clean_up(&self) {
         self.is_due.store(false, Ordering::Relaxed);
         let written = self.written.load(Ordering::Relaxed);
         // A folder that cannot be read takes what it took before.
@@ -125,7 +125,7 @@ mod tests {
         fs::write(folder.path().join(".weir-4.part"), b"new").expect("writable");
         let locked = SystemDisk.open_locked(&folder.path().join(".weir-3.part"));
         let expiry = Duration::from_secs(1_800);
-        FolderQuota::new(SystemDisk::shared(), folder.path(), None, expiry).tidy();
+        FolderQuota::new(SystemDisk::shared(), folder.path(), None, expiry).clean_up();
         assert_eq!(folder.names(), [".weir-3.part", ".weir-4.part", ".weir-note", "visible"]);
         assert!(locked.is_ok_and(|file| file.is_some()));
     }
@@ -136,7 +136,7 @@ mod tests {
         fs::write(folder.path().join(".weir-1.part"), b"old").expect("writable");
         let disk = Arc::new(TestDisk::default());
         let shared: Arc<dyn Disk> = Arc::<TestDisk>::clone(&disk);
-        FolderQuota::new(shared, folder.path(), None, Duration::ZERO).tidy();
+        FolderQuota::new(shared, folder.path(), None, Duration::ZERO).clean_up();
         assert!(folder.names().is_empty());
         assert_eq!(disk.unlocked_removals.load(Ordering::Relaxed), 0);
     }
@@ -149,7 +149,7 @@ mod tests {
         }
         let upkeep =
             FolderQuota::new(SystemDisk::shared(), folder.path(), Some(Bytes(100_000)), EVERY);
-        upkeep.tidy();
+        upkeep.clean_up();
         assert!(upkeep.is_exceeded());
         assert!(upkeep.refusal(LEAST_OCCUPIED).is_some());
     }
@@ -160,7 +160,7 @@ mod tests {
         fs::write(folder.path().join("a"), vec![1; 40_000]).expect("writable");
         let quota = Some(Bytes(100_000));
         let upkeep = FolderQuota::new(SystemDisk::shared(), folder.path(), quota, EVERY);
-        upkeep.tidy();
+        upkeep.clean_up();
         assert_eq!(upkeep.refusal(50_000), None);
         upkeep.on_written(50_000);
         assert!(!upkeep.is_exceeded());
@@ -168,7 +168,7 @@ mod tests {
         assert!(reason.starts_with("20000 bytes; the quota of 100000 has "), "{reason}");
         upkeep.on_written(50_000);
         assert!(upkeep.is_exceeded());
-        upkeep.tidy();
+        upkeep.clean_up();
         assert_eq!(upkeep.refusal(50_000), None, "it was not written to the folder");
     }
 }

@@ -21,7 +21,7 @@ impl SharedState {
     pub(crate) fn new(folder: &Folder) -> Self {
         let Folder { disk, path, quota, expiry, memory, .. } = folder;
         let upkeep = FolderQuota::new(Arc::clone(disk), path, *quota, *expiry);
-        upkeep.tidy();
+        upkeep.clean_up();
         Self { claims: Claims::default(), memory: Memory::new(*memory), upkeep: Arc::new(upkeep) }
     }
 }

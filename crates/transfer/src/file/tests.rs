@@ -64,7 +64,7 @@ impl Network {
         if side.connection.next_timeout(self.now).is_some_and(|at| at <= self.now) {
             side.connection.handle_timeout(self.now);
         }
-        side.application.on_turn(self.now, &mut side.connection).expect("a working disk");
+        side.application.on_step(self.now, &mut side.connection).expect("a working disk");
         while let Some(sent) = side.connection.poll_transmit(self.now) {
             let mut payload = vec![0; sent.segment.payload_len as usize];
             if !payload.is_empty() {

@@ -54,10 +54,10 @@ impl DatagramSender<'_, '_> {
         let (core, sink) = endpoint.parts();
         let session = DatagramSession::begin(clock::now(), remote, files, self.options, core, sink);
         loop {
-            let turned = endpoint.turn(WATCH_INTERVAL);
+            let stepped = endpoint.step(WATCH_INTERVAL);
             let (core, sink) = endpoint.parts();
             let now = clock::now();
-            if let Some(outcome) = session.step(now, turned, core, sink) {
+            if let Some(outcome) = session.step(now, stepped, core, sink) {
                 return outcome;
             }
             if self.is_interrupted(now, core) {
@@ -102,11 +102,11 @@ impl DatagramSession {
         Self { id, remote, started: now, max_wait: options.max_wait }
     }
 
-    /// After a turn of the endpoint, with its result: how it ended and the files, once it has.
+    /// After a step of the endpoint, with its result: how it ended and the files, once it has.
     pub fn step(
         &self,
         now: Instant,
-        turned: io::Result<()>,
+        stepped: io::Result<()>,
         core: &mut Core<OutgoingDatagrams>,
         sink: &impl DatagramSink,
     ) -> Option<(Result<(), TransferError>, Vec<OutgoingFile>)> {
@@ -115,7 +115,7 @@ impl DatagramSession {
             return Some((end, ended.application.into_files()));
         }
         let (connection, application) = core.get(self.id)?;
-        let end = match turned {
+        let end = match stepped {
             Ok(()) => self.judge(now, connection, application)?,
             Err(error) => Err(TransferError::system("the socket failed", &error)),
         };
@@ -136,7 +136,7 @@ impl DatagramSession {
         let files = core.get(self.id).map(|(_, application)| application.files().to_vec());
         core.abort(now, self.id);
         // If the socket has failed, the receiver will notice by itself.
-        core.turn(now, sink);
+        core.step(now, sink);
         (Err(error), files.unwrap_or_default())
     }
 
@@ -172,7 +172,7 @@ fn progress(connection: &Connection, application: &OutgoingDatagrams) -> Progres
         name: present.map_or_else(String::new, |file| file.header.name.clone()),
         files_done: done.clone().count() as u64,
         files: files.len() as u64,
-        bytes_done: done.map(|file| file.header.size).sum::<u64>() + application.poured(),
+        bytes_done: done.map(|file| file.header.size).sum::<u64>() + application.bytes_sent(),
         bytes: files.iter().map(|file| file.header.size).sum(),
         peers: 1,
         srtt: connection.snapshot().srtt,

@@ -77,8 +77,8 @@ pub fn recv(
         return Err(TransferError::Interrupted);
     }
     loop {
-        receiver.turn(WATCH_INTERVAL)?;
-        let reported = receiver.tell_ended(watch);
+        receiver.step(WATCH_INTERVAL)?;
+        let reported = receiver.report_ended(watch);
         if options.once && reported > 0 {
             return Ok(());
         }
@@ -157,21 +157,20 @@ impl Receiver {
     }
 
     /// Waits for `max_wait` at most, and does what is due.
-    pub(super) fn turn(&mut self, max_wait: Duration) -> Result<(), TransferError> {
+    pub(super) fn step(&mut self, max_wait: Duration) -> Result<(), TransferError> {
         let failed = |error: io::Error| TransferError::system("the socket failed", &error);
-        self.endpoint.turn(max_wait).map_err(failed)
+        self.endpoint.step(max_wait).map_err(failed)
     }
 
     /// Reports sessions that are over; returns the number of those that sent a valid frame.
-    pub(super) fn tell_ended(
+    pub(super) fn report_ended(
         &mut self,
         watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
     ) -> usize {
         let (core, _) = self.endpoint.parts();
-        self.sessions.tell_ended(core, watch)
+        self.sessions.report_ended(core, watch)
     }
 
-    #[cfg(test)]
     pub(super) fn abort_all(&mut self) {
         let all: Vec<_> = self.endpoint.connections().map(|(id, ..)| id).collect();
         for id in all {
@@ -184,12 +183,9 @@ impl Receiver {
         mut self,
         watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
     ) -> Result<(), TransferError> {
-        let all: Vec<_> = self.endpoint.connections().map(|(id, ..)| id).collect();
-        for id in all {
-            self.endpoint.abort(id);
-        }
-        let _ = self.endpoint.turn(Duration::ZERO);
-        self.tell_ended(watch);
+        self.abort_all();
+        let _ = self.endpoint.step(Duration::ZERO);
+        self.report_ended(watch);
         Err(TransferError::Interrupted)
     }
 }
@@ -230,7 +226,7 @@ impl Sessions {
     }
 
     /// Reports sessions that are over; returns the number of those that sent a valid frame.
-    pub fn tell_ended(
+    pub fn report_ended(
         &mut self,
         core: &mut Core<Incoming>,
         watch: &mut dyn FnMut(Receiving<'_>) -> ControlFlow<()>,
@@ -253,7 +249,7 @@ impl Sessions {
         sessions
     }
 
-    /// After each turn: gives sessions another one that have to free their memory. Now and then: tells how far it is, and ends sessions whose senders have left. Breaks where the
+    /// After each step: gives sessions another one that have to free their memory. Now and then: tells how far it is, and ends sessions whose senders have left. Breaks where the
     /// watcher does.
     pub fn look(
         &mut self,
@@ -270,7 +266,7 @@ impl Sessions {
         self.watched_at = now;
         if now.saturating_since(self.tidied_at) >= self.shared.upkeep.interval() {
             self.tidied_at = now;
-            self.finalizer.tidy(&self.shared.upkeep);
+            self.finalizer.clean_up(&self.shared.upkeep);
         }
         let flow = watch(Receiving::Progress(&progress(core)));
         if flow.is_continue() {
@@ -290,7 +286,7 @@ impl Sessions {
         let late = |connection: &Connection, application: &Incoming| {
             let heard = connection.unacknowledged() == Bytes::ZERO;
             let patience = if heard { GOODBYE } else { UNHEARD };
-            application.said_at().is_some_and(|at| now.saturating_since(at) >= patience)
+            application.finished_at().is_some_and(|at| now.saturating_since(at) >= patience)
         };
         let silent: Vec<_> = core
             .connections()

@@ -185,10 +185,10 @@ impl<'a> Sender<'a> {
         let mut course =
             self.begin(now, Destination { remote, config, patience }, files, core, sink);
         loop {
-            let turned = endpoint.turn(WATCH_INTERVAL);
+            let stepped = endpoint.step(WATCH_INTERVAL);
             let (core, sink) = endpoint.parts();
             let now = clock::now();
-            if let Some(outcome) = self.step(now, turned, &mut course, core, sink, watch) {
+            if let Some(outcome) = self.step(now, stepped, &mut course, core, sink, watch) {
                 return outcome;
             }
         }
@@ -222,18 +222,18 @@ impl<'a> Sender<'a> {
         }
     }
 
-    /// What follows from a turn of the endpoint: nothing, another connection, or the end and the files
+    /// What follows from a step of the endpoint: nothing, another connection, or the end and the files
     /// that have no verdict.
     pub fn step(
         &mut self,
         now: Instant,
-        turned: io::Result<()>,
+        stepped: io::Result<()>,
         course: &mut ConnectionSequence,
         core: &mut Core<Outgoing>,
         sink: &impl DatagramSink,
         watch: &mut Watch<'_>,
     ) -> Option<(Result<(), TransferError>, Vec<OutgoingFile>)> {
-        let (mut end, mut left) = self.look(now, turned, course, core, sink, watch)?;
+        let (mut end, mut left) = self.look(now, stepped, course, core, sink, watch)?;
         let repairs =
             matches!(end, End::Settled | End::Broken(_)) && prepare_repairs(&mut left) > 0;
         if repairs {
@@ -283,14 +283,14 @@ impl<'a> Sender<'a> {
     fn look(
         &mut self,
         now: Instant,
-        turned: io::Result<()>,
+        stepped: io::Result<()>,
         course: &ConnectionSequence,
         core: &mut Core<Outgoing>,
         sink: &impl DatagramSink,
         watch: &mut Watch<'_>,
     ) -> Option<(End, Vec<OutgoingFile>)> {
         let remote = course.way.remote;
-        if let Err(error) = turned {
+        if let Err(error) = stepped {
             let error = TransferError::system("the socket failed", &error);
             return Some(self.give_up(now, course.id, End::Hopeless(error), core, sink));
         }
@@ -384,7 +384,7 @@ impl<'a> Sender<'a> {
         if !matches!(end, End::Settled) {
             core.abort(now, id);
             // If the socket has failed, the receiver will notice by itself.
-            core.turn(now, sink);
+            core.step(now, sink);
         }
         if let Some(ended) = core.next_ended() {
             self.sent.count(&ended.connection);

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use weir_emulate::relay::{Background, HostedLink, RelaySpec, Route, UdpRelay};
+use weir_links::relay::{Background, HostedLink, RelaySpec, Route, UdpRelay};
 use weir_net::{Impairments, LinkConfig};
 use weir_sockets::clock;
 use weir_transport::{Config, Connection};
@@ -34,7 +34,7 @@ impl Application for RawSender {
         Ok(())
     }
 
-    fn on_turn(&mut self, now: weir_units::Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, now: weir_units::Instant, connection: &mut Connection) -> io::Result<()> {
         connection.read(now, u64::MAX);
         while connection.poll_event().is_some() {}
         if !std::mem::replace(&mut self.written, true) {
@@ -56,7 +56,7 @@ impl Application for Silent {
         Ok(())
     }
 
-    fn on_turn(&mut self, now: weir_units::Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, now: weir_units::Instant, connection: &mut Connection) -> io::Result<()> {
         connection.read(now, u64::MAX);
         while connection.poll_event().is_some() {}
         connection.set_recv_window(Bytes(1 << 20));
@@ -111,8 +111,8 @@ fn sending(path: PathBuf, to: SocketAddr, patience: Duration) -> thread::JoinHan
 /// Turns the receiver until the sender has ended.
 fn serve(receiver: &mut Receiver, sender: thread::JoinHandle<Sent>) -> Sent {
     while !sender.is_finished() {
-        receiver.turn(Duration::from_millis(5)).expect("a working socket");
-        receiver.tell_ended(&mut |_| ControlFlow::Continue(()));
+        receiver.step(Duration::from_millis(5)).expect("a working socket");
+        receiver.report_ended(&mut |_| ControlFlow::Continue(()));
     }
     sender.join().expect("no panic")
 }
@@ -142,7 +142,7 @@ fn a_receiver_that_vanished_before_its_verdict_is_found_again() {
     let sender = sending(path, address, Duration::from_secs(20));
     let mut acknowledged = false;
     while !acknowledged {
-        first.turn(Duration::from_millis(5)).expect("a working socket");
+        first.step(Duration::from_millis(5)).expect("a working socket");
         acknowledged = first
             .connections()
             .any(|(_, connection, _)| connection.stats().delivered_bytes > 200_000);
@@ -177,8 +177,8 @@ fn a_small_transfer_does_not_wait_for_lookups_of_unknown_senders() {
         raw_senders.connect(receiver.address(), &config, RawSender { bytes, written: false });
     }
     for _ in 0..100 {
-        raw_senders.turn(Duration::from_millis(1)).expect("a working socket");
-        receiver.turn(Duration::from_millis(1)).expect("a working socket");
+        raw_senders.step(Duration::from_millis(1)).expect("a working socket");
+        receiver.step(Duration::from_millis(1)).expect("a working socket");
     }
     let path = file(folder.path(), "small", &noise(1_000, 2));
     let address = receiver.address();
@@ -187,8 +187,8 @@ fn a_small_transfer_does_not_wait_for_lookups_of_unknown_senders() {
     // Senders that have left and sent nothing leave nothing.
     drop(raw_senders);
     receiver.abort_all();
-    receiver.turn(Duration::ZERO).expect("a working socket");
-    receiver.tell_ended(&mut |_| ControlFlow::Continue(()));
+    receiver.step(Duration::ZERO).expect("a working socket");
+    receiver.report_ended(&mut |_| ControlFlow::Continue(()));
     let left = fs::read_dir(&inbox).expect("readable").count();
     assert_eq!(left, 2, "the large file and the small one");
 }
@@ -209,7 +209,7 @@ fn damage_that_the_checksum_misses_costs_no_file() {
         to: receiver.address(),
         links: vec![link("up", damaging), link("down", LinkConfig::default())],
         route: Route { up: vec![0], down: vec![1] },
-        max_flips: 2,
+        corrupt_bits: 2,
         seed: 1,
         clients: 10,
         idle: Duration::from_secs(60),

@@ -21,7 +21,7 @@ use weir_units::{Duration, Instant};
 use super::Seal;
 use super::keys::{Keys, NamedKey};
 use super::traffic::{KeyBytes, TAG_LEN};
-use super::wire::{self, Cookie, Message, PortField, Refusal, turned};
+use super::wire::{self, Cookie, Message, PortField, Refusal, swapped};
 
 /// The keys of an endpoint, and the answers to initiations under them.
 pub struct Gate {
@@ -78,7 +78,7 @@ impl Gate {
         answer: &mut Vec<u8>,
     ) -> Option<Initiator> {
         let (ports, message) = Message::parse(datagram)?;
-        let back = turned(ports);
+        let back = swapped(ports);
         let (cookie, token, noise) = match message {
             Message::Initiation { cookie, token, noise } => (cookie, token, noise),
             Message::Foreign { version, token } => {
@@ -163,7 +163,7 @@ fn split_cookie(cookie: Cookie) -> (Instant, blake3::Hash) {
     (Instant::from_nanos(u64::from_be_bytes(*time)), mac)
 }
 
-/// Whether a datagram is that of a sealed connection, so that it may be answered with [`answer_stray`].
+/// Whether a datagram is that of a sealed connection, so that it may be answered with [`answer_with_reset`].
 pub fn is_data(datagram: &[u8]) -> bool {
     matches!(Message::parse(datagram), Some((_, Message::Data { .. })))
 }
@@ -171,11 +171,11 @@ pub fn is_data(datagram: &[u8]) -> bool {
 /// What a receiver answers to sealed data of no connection (RFC 9293 §3.10.7.1). It can prove nothing, having
 /// no keys for it, so that the sender believes it only after a silence; but only who has seen the datagram can
 /// have sent it.
-pub fn answer_stray(datagram: &[u8], answer: &mut Vec<u8>) {
+pub fn answer_with_reset(datagram: &[u8], answer: &mut Vec<u8>) {
     if let Some((ports, Message::Data { sealed, .. })) = Message::parse(datagram)
         && let Some(tag) = sealed.last_chunk::<TAG_LEN>()
     {
-        wire::write_stray(turned(ports), tag, answer);
+        wire::write_stateless_reset(swapped(ports), tag, answer);
     }
 }
 
@@ -186,7 +186,7 @@ pub fn refuse_sealed(datagram: &[u8], answer: &mut Vec<u8>) {
         Some((ports, Message::Foreign { version, token })) => (ports, version, token),
         _ => return,
     };
-    wire::write_notice(turned(ports), version, token, Refusal::NoKey, answer);
+    wire::write_notice(swapped(ports), version, token, Refusal::NoKey, answer);
 }
 
 /// What a receiver with a key answers to a SYN in clear: a reset that says why (RFC 1122 §4.2.2.12),

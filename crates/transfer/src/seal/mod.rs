@@ -32,11 +32,11 @@ use std::fmt;
 use thiserror::Error;
 use weir_units::Instant;
 
-pub use self::gate::{Gate, Initiator, answer_stray, is_data, refuse_in_clear, refuse_sealed};
+pub use self::gate::{Gate, Initiator, answer_with_reset, is_data, refuse_in_clear, refuse_sealed};
 use self::key::Handshake;
 pub use self::key::{Key, KeyError};
 pub use self::keys::{Keys, NamedKey};
-use self::session::{Greeting, Role, Session};
+use self::session::{HandshakeReply, Role, Session};
 use self::traffic::{RecvKeys, SendKeys, TAG_LEN};
 pub use self::wire::Refusal;
 use self::wire::{COUNTER_LEN, Cookie, Message, PortField, Token};
@@ -85,7 +85,7 @@ pub enum Opened<'a> {
     /// initiation.
     Refused(Refusal),
     /// The receiver says that it has no connection for what was sealed last. Not authenticated either.
-    Stray,
+    StatelessReset,
     /// Not from the other side, or not new.
     Nothing,
 }
@@ -142,7 +142,7 @@ impl Seal {
                 let mut reply = Vec::new();
                 wire::write_reply(&mut answering.noise.0, answering.token, segment, &mut reply);
                 out.extend(&reply);
-                self.establish(now, Greeting { reply, syn_ack: segment.to_vec() });
+                self.establish(now, HandshakeReply { reply, syn_ack: segment.to_vec() });
             }
             State::Open(session) => session.seal(now, segment, out)?,
             State::Changing => {}
@@ -175,8 +175,10 @@ impl Seal {
                 return segment.map_or(Opened::Nothing, Opened::Segment);
             }
             (State::Open(_), Message::Reply { .. }) => return self.greeted(datagram),
-            (State::Open(session), Message::Stray { tag }) if session.last_tag == Some(tag) => {
-                return Opened::Stray;
+            (State::Open(session), Message::StatelessReset { tag })
+                if session.last_tag == Some(tag) =>
+            {
+                return Opened::StatelessReset;
             }
             _ => return Opened::Nothing,
         }
@@ -219,7 +221,7 @@ impl Seal {
         let Some(syn_ack) = wire::read_handshake(&mut handshake.0, ports, noise) else {
             return Opened::Nothing;
         };
-        self.establish(now, Greeting { reply: datagram.to_vec(), syn_ack });
+        self.establish(now, HandshakeReply { reply: datagram.to_vec(), syn_ack });
         self.greeted(datagram)
     }
 
@@ -233,7 +235,7 @@ impl Seal {
     }
 
     /// The handshake's two messages are through: both sides have their keys.
-    fn establish(&mut self, now: Instant, greeting: Greeting) {
+    fn establish(&mut self, now: Instant, greeting: HandshakeReply) {
         let (noise, role) = match std::mem::replace(&mut self.0, State::Changing) {
             State::Opening(opening) => (opening.noise, Role::Initiator),
             State::Answering(answering) => (Some(answering.noise), Role::Responder),
@@ -267,7 +269,7 @@ impl Opening {
                 Message::Retry { token, .. }
                 | Message::Reply { token, .. }
                 | Message::Notice { token, .. },
-            ) => own_ports == wire::turned(ports) && ours == *token,
+            ) => own_ports == wire::swapped(ports) && ours == *token,
             _ => false,
         }
     }

@@ -15,7 +15,7 @@ pub(super) struct Session {
     pub(super) arrived: ReplayWindow,
     /// The reply and its SYN-ACK, until the other side shows that it has the keys: sent again by the
     /// receiver, handed to the connection again by the sender.
-    pub(super) greeting: Option<Greeting>,
+    pub(super) greeting: Option<HandshakeReply>,
     /// The tag of what was sealed last, if anything was.
     pub(super) last_tag: Option<[u8; TAG_LEN]>,
 }
@@ -27,13 +27,18 @@ pub(super) enum Role {
     Responder,
 }
 
-pub(super) struct Greeting {
+pub(super) struct HandshakeReply {
     pub(super) reply: Vec<u8>,
     pub(super) syn_ack: Vec<u8>,
 }
 
 impl Session {
-    pub(super) fn new(send: SendKeys, recv: RecvKeys, role: Role, greeting: Greeting) -> Self {
+    pub(super) fn new(
+        send: SendKeys,
+        recv: RecvKeys,
+        role: Role,
+        greeting: HandshakeReply,
+    ) -> Self {
         Self {
             send,
             recv,

@@ -57,7 +57,7 @@ pub(super) enum Message<'a> {
         refusal: Refusal,
     },
     /// The receiver has no connection for the datagram with this tag.
-    Stray {
+    StatelessReset {
         tag: [u8; TAG_LEN],
     },
     Data {
@@ -139,7 +139,7 @@ impl<'a> Message<'a> {
                 let (token, noise) = body.split_first_chunk()?;
                 (noise.len() == NOISE_LEN).then_some(Self::Reply { token: *token, noise })
             }
-            (VERSION, STRAY) => Some(Self::Stray { tag: body.try_into().ok()? }),
+            (VERSION, STATELESS_RESET) => Some(Self::StatelessReset { tag: body.try_into().ok()? }),
             _ => None,
         }
     }
@@ -239,8 +239,8 @@ pub(super) fn write_notice(
 }
 
 /// Appends the notice that the datagram with this tag matches no connection.
-pub(super) fn write_stray(ports: PortField, tag: &[u8; TAG_LEN], out: &mut Vec<u8>) {
-    head(ports, STRAY, out);
+pub(super) fn write_stateless_reset(ports: PortField, tag: &[u8; TAG_LEN], out: &mut Vec<u8>) {
+    head(ports, STATELESS_RESET, out);
     out.extend(tag);
 }
 
@@ -264,7 +264,7 @@ pub(super) fn read_handshake(
 }
 
 /// The ports as they stand in the answer.
-pub(super) const fn turned([a, b, c, d]: PortField) -> PortField {
+pub(super) const fn swapped([a, b, c, d]: PortField) -> PortField {
     [c, d, a, b]
 }
 
@@ -307,7 +307,7 @@ const INITIATION: u8 = b'I';
 const RETRY: u8 = b'C';
 const REPLY: u8 = b'R';
 const NOTICE: u8 = b'N';
-const STRAY: u8 = b'S';
+const STATELESS_RESET: u8 = b'S';
 /// A TCP header has at most 60 bytes.
 const PAYLOAD_LEN: usize = 80;
 /// Either message of the handshake: an X25519 key, the payload, a tag.

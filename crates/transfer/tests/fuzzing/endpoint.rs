@@ -21,7 +21,7 @@ pub(crate) fn check(input: &[u8]) {
     let mut world = World::new(input.u8());
     while !input.0.is_empty() {
         world.operate(&mut input);
-        world.server.turn(Duration::ZERO).expect("a working socket");
+        world.server.step(Duration::ZERO).expect("a working socket");
         world.listen_to_answers();
     }
     world.serve_a_friend();
@@ -95,8 +95,8 @@ impl World {
         }
         friend.connect(self.address, &config(), Sink { to_send: 1_000, ..Sink::default() });
         for _ in 0..1_000 {
-            friend.turn(Duration::from_millis(1)).expect("a working socket");
-            self.server.turn(Duration::from_millis(1)).expect("a working socket");
+            friend.step(Duration::from_millis(1)).expect("a working socket");
+            self.server.step(Duration::from_millis(1)).expect("a working socket");
             if self.server.connections().any(|(_, _, sink)| sink.stored == 1_000) {
                 return;
             }
@@ -234,7 +234,7 @@ impl Application for Sink {
         Ok(())
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         connection.read(now, u64::MAX);
         while let Some(event) = connection.poll_event() {
             if event == Event::Connected {

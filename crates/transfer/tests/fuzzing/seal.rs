@@ -154,7 +154,7 @@ impl World {
                 let again = again.to_vec();
                 keep(&mut self.to_receiver, again);
             }
-            Opened::Refused(_) | Opened::Stray | Opened::Nothing => {}
+            Opened::Refused(_) | Opened::StatelessReset | Opened::Nothing => {}
         }
     }
 

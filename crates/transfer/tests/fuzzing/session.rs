@@ -163,8 +163,8 @@ impl World {
     fn pass(&mut self, millis: u64) {
         for _ in 0..millis {
             self.now += Duration::from_millis(1);
-            self.receiver.turn(self.now, &self.ways);
-            turn(self.now, &mut self.sender, receiver_address(), [&self.ways[1], &self.ways[0]]);
+            self.receiver.step(self.now, &self.ways);
+            step(self.now, &mut self.sender, receiver_address(), [&self.ways[1], &self.ways[0]]);
             while self.sender.next_ended().is_some() {}
         }
     }
@@ -194,8 +194,8 @@ impl World {
         let mut course = sender.begin(self.now, way, files, &mut core, &self.ways[0]);
         for _ in 0..30_000 {
             self.now += Duration::from_millis(1);
-            self.receiver.turn(self.now, &self.ways);
-            turn(self.now, &mut core, remote, [&self.ways[1], &self.ways[0]]);
+            self.receiver.step(self.now, &self.ways);
+            step(self.now, &mut core, remote, [&self.ways[1], &self.ways[0]]);
             let mut watch = |_: &_| ControlFlow::Continue(());
             let (now, sink) = (self.now, &self.ways[0]);
             let step = sender.step(now, Ok(()), &mut course, &mut core, sink, &mut watch);
@@ -227,16 +227,16 @@ impl Receiver {
         Self { core, sessions, finalizer }
     }
 
-    fn turn(&mut self, now: Instant, ways: &[Queue; 2]) {
-        turn(now, &mut self.core, sender_address(), [&ways[0], &ways[1]]);
-        self.sessions.tell_ended(&mut self.core, &mut |_| ControlFlow::Continue(()));
+    fn step(&mut self, now: Instant, ways: &[Queue; 2]) {
+        step(now, &mut self.core, sender_address(), [&ways[0], &ways[1]]);
+        self.sessions.report_ended(&mut self.core, &mut |_| ControlFlow::Continue(()));
         let _ = self.sessions.look(now, &mut self.core, &mut |_| ControlFlow::Continue(()));
         while self.finalizer.work() {}
     }
 }
 
 /// Hands an end what has come for it and lets it act.
-fn turn<A: Application>(
+fn step<A: Application>(
     now: Instant,
     core: &mut Core<A>,
     from: SocketAddr,
@@ -246,7 +246,7 @@ fn turn<A: Application>(
     for bytes in arrived {
         core.receive(now, &Arrival::of(from, now, Ecn::NotEct, &bytes), outbound);
     }
-    core.turn(now, outbound);
+    core.step(now, outbound);
 }
 
 fn core<A: Application>(seed: u64) -> Core<A> {

@@ -83,7 +83,7 @@ impl<'a> BareHost<'a> {
             self.done = self.program.is_none();
             return None;
         };
-        let (_, files) = program.turn(now)?;
+        let (_, files) = program.step(now)?;
         let kept = |file: &&OutgoingFile| matches!(file.verdict, Some(Verdict::Kept { .. }));
         tally.add("files of bare UDP that were kept", files.iter().filter(kept).count() as u64);
         self.done = true;

@@ -87,15 +87,15 @@ impl<A: Application> Process<A> {
         wakes.max(self.busy_until)
     }
 
-    /// What [`weir_transfer::endpoint::Endpoint::turn`] does.
-    fn turn(&mut self, now: Instant) {
+    /// What [`weir_transfer::endpoint::Endpoint::step`] does.
+    fn step(&mut self, now: Instant) {
         self.busy_until = now + TURN + DATAGRAM.saturating_mul(self.inbox.len() as u64);
         self.looked_at = now;
         self.core.unblock(&self.outlet);
         for Datagram { from, ecn, bytes, .. } in self.inbox.drain(..) {
             self.core.receive(now, &Arrival::of(from, now, ecn, &bytes), &self.outlet);
         }
-        self.core.turn(now, &self.outlet);
+        self.core.step(now, &self.outlet);
     }
 }
 
@@ -132,10 +132,10 @@ impl ReceivingProgram {
         Self { process, sessions, finalizer, keeper_at: None }
     }
 
-    pub(crate) fn turn(&mut self, now: Instant, keeper_latency: Duration) {
-        self.process.turn(now);
+    pub(crate) fn step(&mut self, now: Instant, keeper_latency: Duration) {
+        self.process.step(now);
         let core = &mut self.process.core;
-        self.sessions.tell_ended(core, &mut |_| ControlFlow::Continue(()));
+        self.sessions.report_ended(core, &mut |_| ControlFlow::Continue(()));
         let _ = self.sessions.look(now, core, &mut |_| ControlFlow::Continue(()));
         self.keeper_at.get_or_insert(now + keeper_latency);
     }
@@ -185,11 +185,11 @@ impl<'a> SendingProgram<'a> {
         Some((id, application.files()))
     }
 
-    pub(crate) fn turn(
+    pub(crate) fn step(
         &mut self,
         now: Instant,
     ) -> Option<(Vec<OutgoingFile>, Result<(), TransferError>)> {
-        self.process.turn(now);
+        self.process.step(now);
         let Process { core, outlet, .. } = &mut self.process;
         let mut watch = |_: &_| ControlFlow::Continue(());
         let (result, left) =
@@ -226,11 +226,11 @@ impl DatagramProgram {
         Some(Self { process, session })
     }
 
-    pub(crate) fn turn(
+    pub(crate) fn step(
         &mut self,
         now: Instant,
     ) -> Option<(Result<(), TransferError>, Vec<OutgoingFile>)> {
-        self.process.turn(now);
+        self.process.step(now);
         let Process { core, outlet, .. } = &mut self.process;
         self.session.step(now, Ok(()), core, outlet)
     }
@@ -269,8 +269,8 @@ impl HostileProgram {
         Self { process }
     }
 
-    pub(crate) fn turn(&mut self, now: Instant) {
-        self.process.turn(now);
+    pub(crate) fn step(&mut self, now: Instant) {
+        self.process.step(now);
         while self.process.core.next_ended().is_some() {}
     }
 }

@@ -1,8 +1,8 @@
 //! The file service in a deterministic simulation: one process, virtual time, everything from a seed.
 //!
 //! Both ends run the code of `weir send` and `weir recv` down to datagrams and operations on files; the
-//! network and the disks below are simulated, and go wrong. docs/simulation-of-transfers.md tells what is
-//! checked.
+//! network and the disks below are simulated, and go wrong. What is checked is in
+//! docs/internals/simulation-of-transfers.md.
 //!
 //! ```console
 //! $ WEIR_FILE_SEEDS=100000 cargo test --profile sim -p weir-transfer --test simulation -- --nocapture

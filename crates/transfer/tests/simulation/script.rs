@@ -27,7 +27,7 @@ impl Application for Script {
         Ok(())
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         connection.read(now, u64::MAX);
         connection.set_recv_window(Bytes(1 << 20));
         while connection.poll_event().is_some() {}

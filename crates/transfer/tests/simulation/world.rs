@@ -263,7 +263,7 @@ impl<'a> World<'a> {
             }
             if program.process.wakes_at() <= now {
                 let latency = self.rng.duration_up_to(self.plan.keeper_latency);
-                program.turn(now, latency);
+                program.step(now, latency);
                 self.turns += 1;
                 self.checker.on_receiver_turn(program, machine);
             }
@@ -313,7 +313,7 @@ impl<'a> World<'a> {
             return;
         }
         self.turns += 1;
-        let ended = program.turn(now);
+        let ended = program.step(now);
         if let Some((id, files)) = program.present() {
             self.checker.on_sender_turn(n, id, files);
         }

@@ -51,9 +51,11 @@ impl Stack {
         Ok(Self { recovery: recovery.parse()?, controller: controller_of(controller.trim())? })
     }
 
+    /// Splits a stack into its recovery scheme and its controller, without a check of either.
+    ///
     /// A path to a controller's file has slashes too: what comes first is a folder unless it is a
     /// recovery scheme.
-    fn split(text: &str) -> (&str, &str) {
+    pub fn split(text: &str) -> (&str, &str) {
         match text.split_once('/') {
             Some((first, _))
                 if Script::is_meant(text) && first.parse::<RecoveryConfig>().is_err() =>

@@ -9,7 +9,7 @@ use crate::sender::IncomingAck;
 use crate::{HostProfile, timestamp_ms};
 
 impl Connection {
-    /// Takes in a segment whose checksum was right, from a packet with such an ECN field. Returns the
+    /// Processes a segment whose checksum was right, from a packet with such an ECN field. Returns the
     /// part of its payload that is to be stored.
     pub fn handle_segment(&mut self, now: Instant, segment: &Segment, ecn: Ecn) -> Option<Arrived> {
         self.stats.segments_received += 1;

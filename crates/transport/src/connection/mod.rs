@@ -391,7 +391,7 @@ impl Connection {
     }
 
     /// Accounts the time up to now in the counters of what held the sender back.
-    pub fn book_time(&mut self, now: Instant) {
+    pub fn account_time(&mut self, now: Instant) {
         self.sender.book(now, &mut self.stats);
     }
 

@@ -56,7 +56,7 @@ fn without_reassembly_what_is_not_next_is_dropped() {
 
 #[test]
 fn ranges_that_did_not_fit_are_reported_next() {
-    let mut stream = keeping().remembering_all();
+    let mut stream = keeping().with_all_ranges();
     let all: Vec<_> = (1..=10).map(|n| n * 2_000..n * 2_000 + 500).collect();
     for range in &all {
         stream.insert(range.start, 500);

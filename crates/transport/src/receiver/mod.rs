@@ -89,7 +89,7 @@ impl Receiver {
         Self {
             reassembly: match config.host_profile {
                 HostProfile::Kernel => Reassembly::new(out_of_order),
-                HostProfile::UserSpace => Reassembly::new(out_of_order).remembering_all(),
+                HostProfile::UserSpace => Reassembly::new(out_of_order).with_all_ranges(),
             },
             policy: AckPolicy::new(
                 config.delayed_ack(),
@@ -148,7 +148,7 @@ impl Receiver {
         }
     }
 
-    /// Takes in `len` bytes at `offset`, already within the window, and the FIN after them.
+    /// Processes `len` bytes at `offset`, already within the window, and the FIN after them.
     pub(crate) fn on_data(&mut self, now: Instant, offset: u64, len: u32, fin: bool) -> Received {
         let had_hole = self.reassembly.has_hole();
         let held = self.held(offset, len);

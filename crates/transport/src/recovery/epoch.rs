@@ -174,7 +174,7 @@ impl Epoch {
         }
     }
 
-    /// Takes in an acknowledgement before losses are looked for: does it end the episode?
+    /// Processes an acknowledgement before losses are looked for: does it end the episode?
     /// `echo_ms` is the timestamp that it echoes, `unsent` whether new data may be sent.
     pub(crate) fn on_ack(
         &mut self,

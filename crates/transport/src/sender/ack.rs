@@ -44,8 +44,8 @@ fn duplicate_block(ack: u64, blocks: &[Range<u64>]) -> Option<Range<u64>> {
 }
 
 impl Sender {
-    /// Takes in an acknowledgement whose numbers are valid. Returns the RTT sample that it carried.
-    pub(super) fn take_in(
+    /// Processes an acknowledgement whose numbers are valid. Returns the RTT sample that it carried.
+    pub(super) fn process_ack(
         &mut self,
         now: Instant,
         ack: &IncomingAck,
@@ -197,7 +197,7 @@ impl Sender {
         digest
     }
 
-    /// Takes in the SACK blocks; returns the first if it reports a duplicate arrival.
+    /// Processes the SACK blocks; returns the first if it reports a duplicate arrival.
     fn take_blocks(
         &mut self,
         ack: &IncomingAck,

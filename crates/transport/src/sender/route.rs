@@ -80,7 +80,7 @@ impl Sender {
         self.execute(now, order.unwrap_or(Order::Nothing), stats);
     }
 
-    /// Takes in an acknowledgement, or only counts what it covers, as the policy has it.
+    /// Processes an acknowledgement, or only counts what it covers, as the policy has it.
     pub(crate) fn on_ack(
         &mut self,
         now: Instant,
@@ -89,14 +89,14 @@ impl Sender {
     ) -> Option<Duration> {
         let news = AckInfo { ack: ack.ack, marked: ack.ece && self.ecn };
         let Some(order) = self.ask_policy(now, |policy, cx| policy.on_ack(cx, &news)) else {
-            return self.take_in(now, ack, stats);
+            return self.process_ack(now, ack, stats);
         };
         self.execute(now, order, stats);
         if self.permits() != SendPermission::Everything {
             self.absorb(now, ack, stats);
             return None;
         }
-        let sample = self.take_in(now, ack, stats);
+        let sample = self.process_ack(now, ack, stats);
         if let Some(rto) = self.route.as_mut().and_then(|route| route.initial_rto.take()) {
             self.rtt.forget(rto);
         }
@@ -113,7 +113,7 @@ impl Sender {
     }
 
     /// New data leaves.
-    pub(super) fn tell_policy_of_new_data(&mut self, now: Instant) {
+    pub(super) fn notify_policy_of_new_data(&mut self, now: Instant) {
         self.ask_policy(now, |policy, _| policy.on_new_data());
     }
 

@@ -177,7 +177,7 @@ impl Sender {
     }
 
     pub(super) fn send_new(&mut self, now: Instant, size: u64) -> OutgoingRange {
-        self.tell_policy_of_new_data(now);
+        self.notify_policy_of_new_data(now);
         let start = self.board.nxt();
         let idle = self.board.is_empty();
         if idle {

@@ -194,7 +194,7 @@ impl Pair {
     }
 
     /// The network tells `side` something.
-    pub(crate) fn tell(&mut self, side: Side, event: PathEvent) {
+    pub(crate) fn notify(&mut self, side: Side, event: PathEvent) {
         let now = self.now;
         self.end(side).connection.handle_path_event(now, event);
         self.settle();

@@ -68,15 +68,15 @@ impl Transfer {
 
     fn fails(&mut self) {
         let sequence = self.una();
-        self.tell(PathEvent::RouteFailed { sequence });
+        self.notify(PathEvent::RouteFailed { sequence });
     }
 
     fn is_back(&mut self) {
-        self.tell(PathEvent::RouteRestored { expected: None });
+        self.notify(PathEvent::RouteRestored { expected: None });
     }
 
-    fn tell(&mut self, event: PathEvent) {
-        self.pair.tell(Client, event);
+    fn notify(&mut self, event: PathEvent) {
+        self.pair.notify(Client, event);
     }
 
     fn una(&self) -> u64 {
@@ -395,11 +395,11 @@ fn atcp_probes_while_disconnected_and_begins_again_with_one_segment() {
         let ssthresh = transfer.pair.client.connection.snapshot().ssthresh;
         let (start, una) = (transfer.pair.now, transfer.una() / MSS);
         let base = transfer.pair.client.connection.snapshot().rto;
-        transfer.tell(PathEvent::Unreachable);
+        transfer.notify(PathEvent::Unreachable);
         assert_eq!(transfer.states(), [RouteState::Disconnected], "{stack}");
         assert_eq!(transfer.cwnd(), Bytes(MSS), "{stack}");
         transfer.run(1_000);
-        transfer.tell(PathEvent::Unreachable);
+        transfer.notify(PathEvent::Unreachable);
         let probes: Vec<_> = [1, 3].map(|n| ((base * n).as_millis(), una)).to_vec();
         assert_eq!(transfer.sent(start), probes, "{stack}: twice the wait each time");
         assert!(transfer.pair.log.iter().all(|p| !has_data(p)), "{stack}: they are empty");
@@ -430,7 +430,7 @@ fn bus_resends_only_what_does_not_wait_at_the_pivoting_node() {
         let una = transfer.una() / MSS;
         let cwnd = transfer.cwnd();
         let sequence = (una + 3) * MSS;
-        transfer.tell(PathEvent::RouteFailed { sequence });
+        transfer.notify(PathEvent::RouteFailed { sequence });
         let start = transfer.pair.now;
         transfer.run(1_900);
         assert_eq!(transfer.sent(start), [], "{stack}");
@@ -438,7 +438,7 @@ fn bus_resends_only_what_does_not_wait_at_the_pivoting_node() {
         transfer.heal();
         let resumed = transfer.pair.now;
         let before = transfer.pair.client.connection.snapshot();
-        transfer.tell(PathEvent::RouteRestored { expected: Some((una + 1) * MSS) });
+        transfer.notify(PathEvent::RouteRestored { expected: Some((una + 1) * MSS) });
         assert_eq!(transfer.states(), [RouteState::Normal], "{stack}");
         assert_eq!(transfer.cwnd(), cwnd, "{stack}");
         let sent: Vec<_> = transfer.sent(resumed).into_iter().map(|(_, n)| n).collect();
@@ -473,9 +473,9 @@ fn what_waits_at_the_pivoting_node_is_not_resent() {
         transfer.run(RTT.as_millis());
         assert_eq!(transfer.una(), held);
         let cwnd = transfer.cwnd();
-        transfer.tell(PathEvent::RouteFailed { sequence: held });
+        transfer.notify(PathEvent::RouteFailed { sequence: held });
         transfer.run(repair.as_millis());
-        transfer.tell(PathEvent::RouteRestored { expected: Some(held) });
+        transfer.notify(PathEvent::RouteRestored { expected: Some(held) });
         transfer.run(100);
         assert!(transfer.cwnd() >= cwnd, "{stack}");
         let srtt = transfer.pair.client.connection.snapshot().srtt;
@@ -511,19 +511,19 @@ fn notices_mean_nothing_where_nothing_is_under_way() {
         ];
         let mut pair = Pair::new(&config("sack/reno", policy));
         for notice in notices {
-            pair.tell(Client, notice);
-            pair.tell(Server, notice);
+            pair.notify(Client, notice);
+            pair.notify(Server, notice);
         }
         pair.drive();
         for notice in notices {
-            pair.tell(Client, notice);
+            pair.notify(Client, notice);
         }
         pair.write(Client, 50_000);
         pair.close(Client);
         pair.drive();
         for notice in notices {
-            pair.tell(Client, notice);
-            pair.tell(Server, notice);
+            pair.notify(Client, notice);
+            pair.notify(Server, notice);
         }
         pair.drive();
         assert_eq!(pair.server.read, 50_000);
@@ -541,9 +541,9 @@ fn a_sender_without_a_policy_ignores_the_network() {
         let mut transfer = Transfer::of("rack/cubic", "none");
         if notices {
             transfer.fails();
-            transfer.tell(PathEvent::Unreachable);
+            transfer.notify(PathEvent::Unreachable);
             transfer.is_back();
-            transfer.tell(PathEvent::Hops(8));
+            transfer.notify(PathEvent::Hops(8));
         }
         transfer.run(2_500);
         let log = transfer.pair.log.iter().map(|p| (p.at, p.segment, p.offset));

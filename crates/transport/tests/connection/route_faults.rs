@@ -63,12 +63,12 @@ fn survive(config: &Config, notices: Notices, lost: Lost) {
     broken.set(true);
     pair.drive_for(Duration::from_millis(12));
     if notices != Notices::Nothing {
-        pair.tell(Client, PathEvent::RouteFailed { sequence: pair.server.read });
+        pair.notify(Client, PathEvent::RouteFailed { sequence: pair.server.read });
     }
     pair.drive_for(Duration::from_millis(4_988));
     broken.set(false);
     if notices == Notices::Both {
-        pair.tell(Client, PathEvent::RouteRestored { expected: Some(pair.server.read) });
+        pair.notify(Client, PathEvent::RouteRestored { expected: Some(pair.server.read) });
     }
     pair.drive();
     assert_eq!(pair.server.read, BYTES, "{label}");
@@ -185,7 +185,7 @@ fn scramble(config: &Config, steps: &[Step], seed: u64) {
     pair.write(Client, written);
     for step in steps {
         match *step {
-            Step::Notice(notice) => pair.tell(Client, event(notice, pair.server.read)),
+            Step::Notice(notice) => pair.notify(Client, event(notice, pair.server.read)),
             Step::Write(bytes) => {
                 written += bytes;
                 pair.write(Client, bytes);

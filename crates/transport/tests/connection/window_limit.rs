@@ -58,7 +58,7 @@ fn cwl_follows_the_length_of_the_route() {
     pair.drive_for(Duration::from_millis(15));
     assert_eq!(most_outstanding(&pair), 10, "nothing is known of the route yet");
     for (hops, segments) in [(8, 3), (32, 13), (2, 2), (16, 6)] {
-        pair.tell(Client, PathEvent::Hops(hops));
+        pair.notify(Client, PathEvent::Hops(hops));
         // What was on its way under the limit before is acknowledged first.
         pair.drive_for(Duration::from_millis(200));
         let acked = pair.client.connection.snapshot();
@@ -75,10 +75,10 @@ fn a_receiver_offers_a_window_by_the_length_of_the_route() {
     for mss in [1_000, 1_447, 1_448] {
         let limit = config("newreno/reno", "receiver-cwl");
         let mut pair = Pair::connected(&Config { mss, ..limit });
-        pair.tell(Server, PathEvent::Hops(4));
+        pair.notify(Server, PathEvent::Hops(4));
         pair.write(Client, 2_000 * u64::from(mss));
         for (hops, segments) in [(8, 3), (32, 13), (2, 2), (16, 6)] {
-            pair.tell(Server, PathEvent::Hops(hops));
+            pair.notify(Server, PathEvent::Hops(hops));
             // What was offered before stands until it has arrived.
             pair.drive_for(Duration::from_millis(500));
             let in_flight = pair.client.connection.snapshot().bytes_in_flight;
@@ -92,7 +92,7 @@ fn a_receiver_offers_a_window_by_the_length_of_the_route() {
 #[test]
 fn a_receiver_that_knows_the_route_offers_no_more_from_the_first_window_on() {
     let mut pair = Pair::new(&config("newreno/reno", "receiver-cwl"));
-    pair.tell(Server, PathEvent::Hops(8));
+    pair.notify(Server, PathEvent::Hops(8));
     pair.drive();
     pair.write(Client, 400 * MSS);
     pair.drive();

@@ -141,7 +141,7 @@ def _subject(
     case, stack = pair
     reason = stacks.concerns(case, stack, is_named=bool(request.suites))
     if case.script:
-        reason = reason or scripts.reason_against(case, stack, request.world)
+        reason = reason or scripts.why_not_applicable(case, stack, request.world)
     if reason or case.script:
         return Subject(case, stack, reason=reason)
     own, known, labels = {}, {}, {}

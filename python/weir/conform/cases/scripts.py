@@ -43,7 +43,7 @@ def cases(suite: str, patterns: Sequence[str]) -> list[Case]:
     return sorted(found, key=lambda case: case.id)
 
 
-def reason_against(case: Case, stack: str, world: str) -> str:
+def why_not_applicable(case: Case, stack: str, world: str) -> str:
     """Why a script does not judge a stack; empty if it does."""
     if world not in WORLDS:
         return f"packet scripts run in the worlds {', '.join(WORLDS)}"

@@ -171,7 +171,7 @@ class Staggered:
 
 
 @dataclass(frozen=True, slots=True)
-class BesideStreams:
+class RequestsWithStreams:
     """Requests, one after the other, while streams of the same algorithm go on."""
 
     network: Network
@@ -216,7 +216,7 @@ class Mix:
         return _beside_streams(self, self.REQUESTS, seed)
 
 
-def _beside_streams(test: BesideStreams | Mix, requests: Mapping[str, str], seed: int) -> str:
+def _beside_streams(test: RequestsWithStreams | Mix, requests: Mapping[str, str], seed: int) -> str:
     """A connection for each kind of requests, each answered by one byte, and the streams."""
     wait = min(staggered.RANDOM_WAIT_S, test.seconds * _WARMUP / 4)
     parts = [
@@ -287,14 +287,16 @@ def mixes(network: Network) -> Iterator[tuple[str, ...]]:
         yield ("reno", "cubic", "bbr")
 
 
-def rpc_tests(extent: Extent) -> Iterator[BesideStreams]:
+def rpc_tests(extent: Extent) -> Iterator[RequestsWithStreams]:
     """Figures 18 and 19."""
     seconds, repeat = extent.rpc
     for request in REQUESTS:
         for streams in STREAMS:
             for stack in AT_SWITCH:
                 name = f"{request}, {streams} streams"
-                yield BesideStreams(LAN.marking(), stack, request, streams, name, seconds, repeat)
+                yield RequestsWithStreams(
+                    LAN.marking(), stack, request, streams, name, seconds, repeat
+                )
 
 
 def mix_tests(extent: Extent) -> Iterator[Mix]:
@@ -304,14 +306,14 @@ def mix_tests(extent: Extent) -> Iterator[Mix]:
             yield Mix(LAN.marking(), stack, streams, *extent.mix)
 
 
-def buffer_tests(extent: Extent) -> Iterator[BesideStreams]:
+def buffer_tests(extent: Extent) -> Iterator[RequestsWithStreams]:
     """Figure 20."""
     seconds, repeat = extent.buffer
     for bdp in BUFFERS:
         for stack in AT_ROUTER:
             path = WAN_10M.with_buffer(bdp)
             name = f"router, {bdp:g} BDP"
-            yield BesideStreams(path, stack, "10 KB", 1, name, seconds, repeat)
+            yield RequestsWithStreams(path, stack, "10 KB", 1, name, seconds, repeat)
 
 
 def experiments(extent: Extent) -> Iterator[Experiment]:

@@ -20,8 +20,8 @@ from weir.studies.book.experiment import (
     REQUESTS,
     RIVAL_BUFFERS,
     STREAMS,
-    BesideStreams,
     Extent,
+    RequestsWithStreams,
     Rivals,
     buffer_tests,
     rpc_tests,
@@ -77,6 +77,6 @@ def rivalry_cells(results: Results) -> Iterator[Cell]:
         yield cell(RIVALRY, "share of bbr", f"{bdp:g} BDP", "share", estimate)
 
 
-def _requests(flows: pl.DataFrame, test: BesideStreams) -> pl.DataFrame:
+def _requests(flows: pl.DataFrame, test: RequestsWithStreams) -> pl.DataFrame:
     """The flow of requests of each run of a test."""
     return flows.filter(label=test.label, name="requests")

@@ -26,8 +26,8 @@ from weir.studies.book.experiment import (
     REQUESTS,
     THREE_FLOWS,
     TWO_FLOWS,
-    BesideStreams,
     Experiment,
+    RequestsWithStreams,
     Staggered,
 )
 
@@ -84,7 +84,7 @@ class _KernelStaggered(Staggered):
         return f"{super().label}, kernel"
 
 
-class _KernelBesideStreams(BesideStreams):
+class _KernelBesideStreams(RequestsWithStreams):
     """The same in the kernel."""
 
     @property
@@ -127,9 +127,9 @@ def staggered_tests(extent: Extent, world: str) -> Iterator[Staggered]:
                 yield kind(network, scaled, (stack,) * len(timing.flows), extent.repeat)
 
 
-def request_tests(extent: Extent, world: str) -> Iterator[BesideStreams]:
+def request_tests(extent: Extent, world: str) -> Iterator[RequestsWithStreams]:
     """Requests next to streams on each network."""
-    kind = BesideStreams if world == SIM else _KernelBesideStreams
+    kind = RequestsWithStreams if world == SIM else _KernelBesideStreams
     for network, _, seconds in extent.networks():
         for request in REQUESTS:
             for streams in BESIDE:
@@ -218,7 +218,7 @@ def _case(experiment: Experiment, world: str, seed: int) -> Case:
     return Case(experiment.label, " + ".join(scenario.stacks), {}, scenario, world)
 
 
-def _request_cells(results: Results, tests: Sequence[BesideStreams]) -> Iterator[Cell]:
+def _request_cells(results: Results, tests: Sequence[RequestsWithStreams]) -> Iterator[Cell]:
     flows = labelled_flows(results)
     for test in tests:
         own = flows.filter(label=test.label, name="requests")

@@ -76,12 +76,12 @@ class Identify:
 
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """The confusion matrix as a picture, and the tables."""
-        from weir.cells.confusion import Words, matrix
+        from weir.cells.confusion import Captions, matrix
         from weir.cells.tables import study_table
         from weir.report.model import ReportSection
 
         parts = {name: [row for row in rows if row["table"] == name] for name in _TITLES}
-        words = Words(
+        words = Captions(
             name=self.name,
             title="Names found",
             true="true controller",

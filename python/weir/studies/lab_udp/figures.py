@@ -19,7 +19,7 @@ from weir.report.model import ReportSection
 from weir.results.results import Results
 from weir.scenario.source import SIM
 from weir.studies.lab_udp.experiment import Experiment, columns
-from weir.studies.lab_udp.published import SOURCES, Drawing, Source, Table, load
+from weir.studies.lab_udp.published import SOURCES, PublishedFigure, Source, Table, load
 from weir.studies.lab_udp.throughputs import SUFFIX
 
 _CAPTION = (
@@ -69,7 +69,9 @@ def _figures(
             yield replace(figure, runs=_runs(results, source, table, drawing))
 
 
-def _runs(results: Results, source: Source, table: Table, drawing: Drawing) -> tuple[int, ...]:
+def _runs(
+    results: Results, source: Source, table: Table, drawing: PublishedFigure
+) -> tuple[int, ...]:
     """Those behind the rows that are drawn."""
     worlds = dict.fromkeys(str(case.get("world", SIM)) for case in results.cases)
     labels = [

@@ -70,7 +70,7 @@ def in_words(table: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class PublishedFigure:
     """A figure of a report: which rows of which table it shows."""
 
     name: str
@@ -93,7 +93,7 @@ class Source:
     throughput_unit: str
     throughput_scale: float
     tables: tuple[Table, ...]
-    drawings: tuple[Drawing, ...]
+    drawings: tuple[PublishedFigure, ...]
 
     def table(self, varied: str) -> Table:
         """The table `id-varied`, as in `002-delay`."""
@@ -128,7 +128,7 @@ def load(source: str) -> Source:
         about["throughput_unit"],
         about["throughput_scale"],
         tuple(_table(table, fixed) for table in data["table"]),
-        tuple(Drawing(**{**each, "rows": tuple(each["rows"])}) for each in data["figure"]),
+        tuple(PublishedFigure(**{**each, "rows": tuple(each["rows"])}) for each in data["figure"]),
     )
 
 

@@ -82,7 +82,7 @@ class LimitsStudy:
 
     def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         """A confusion matrix for each place, and the table."""
-        from weir.cells.confusion import Words, matrix
+        from weir.cells.confusion import Captions, matrix
         from weir.cells.tables import study_table
         from weir.report.model import ReportSection
 
@@ -94,7 +94,7 @@ class LimitsStudy:
         ]
         for place in _PLACES:
             own = [row for row in rows if row["table"] == confusion(place)]
-            words = Words(
+            words = Captions(
                 name=f"{self.name}-{place}",
                 title=f"Captured at the {place}",
                 true="configured limit",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -216,7 +215,7 @@ def _scenario(trial: Trial, source: Source, limit_s: float, repeat: int, seed: i
         "row": [trial.setting, trial.row],
         "measure": {"repeat": repeat, "seed": seed},
     }
-    return Effective(json.dumps(fields, ensure_ascii=False), fields)
+    return Effective(fields)
 
 
 _ALL = tuple(SETTINGS)

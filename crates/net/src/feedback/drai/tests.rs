@@ -36,6 +36,11 @@ fn left(agent: &mut Drai, share: f64) -> Instant {
     Instant::ZERO + busy_for
 }
 
+fn with_levels(levels: u8) -> DraiConfig {
+    let thresholds = Thresholds::usual(levels).expect("a table");
+    DraiConfig { thresholds, ..DraiConfig::default() }
+}
+
 #[test]
 fn each_number_of_levels_has_its_thresholds() {
     for (levels, percents) in [
@@ -45,13 +50,13 @@ fn each_number_of_levels_has_its_thresholds() {
         (6, &[5, 10, 20, 35, 50]),
         (7, &[5, 10, 15, 30, 40, 50]),
     ] {
-        let config = DraiConfig::with_levels(levels).expect("a table");
+        let config = with_levels(levels);
         assert_eq!(config.levels(), levels);
         let thresholds: Vec<_> = percents.iter().map(|p| percent(*p)).collect();
         assert_eq!(config.thresholds.as_slice(), thresholds);
     }
-    assert_eq!(DraiConfig::with_levels(2), None);
-    assert_eq!(DraiConfig::with_levels(8), None);
+    assert_eq!(Thresholds::usual(2), None);
+    assert_eq!(Thresholds::usual(8), None);
 }
 
 #[test]
@@ -86,7 +91,7 @@ fn shares_decide_by_mode() {
 #[test]
 fn shares_never_decelerate_by_themselves() {
     for levels in 3..=7 {
-        let config = DraiConfig::with_levels(levels).expect("a table");
+        let config = with_levels(levels);
         let mut agent = Drai::new(&config);
         (0..100).for_each(|flow| agent.on_departure(Instant::ZERO, &mut probe(flow, 7)));
         assert_eq!(agent.level(at(1)), levels / 2 + 1, "{levels} levels, all of it left");

@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
-use super::message::{AbrMessage, Backtrack, RouteKey};
 use super::table::{Route, State};
 use super::{Abr, Notices, is_back};
 use crate::datagram::{Content, DropReason, NodeId};
+use crate::routing::messages::{AbrMessage, Backtrack, RouteKey};
 use crate::routing::{Cx, LinkFailure, Message, Packet};
 use weir_net::Parcel;
 
@@ -59,7 +59,7 @@ impl<P: Parcel + Debug> Abr<P> {
                 // TCP-BuS notifies the source before the repair, others only if it fails.
                 self.repair(cx, key);
                 if self.config.notices == Notices::Bus {
-                    self.tell(cx, &datagram);
+                    self.notify_source(cx, &datagram);
                 }
                 self.hold(cx, datagram);
             }
@@ -84,9 +84,9 @@ impl<P: Parcel + Debug> Abr<P> {
             cx.route_changed(key.destination, None);
             self.table.remove(key);
         }
-        self.tell(cx, &datagram);
+        self.notify_source(cx, &datagram);
         self.hold(cx, datagram);
-        self.seek(cx, key.destination);
+        self.start_discovery(cx, key.destination);
     }
 
     /// Whether this node is at least as near to the destination as to the source.
@@ -157,7 +157,7 @@ impl<P: Parcel + Debug> Abr<P> {
         if key.source == cx.node {
             self.table.remove(key);
             if self.buffer.holds(key.destination) {
-                self.seek(cx, key.destination);
+                self.start_discovery(cx, key.destination);
             }
             return self.seek_for_silent(cx, key.destination);
         }

@@ -5,11 +5,11 @@ use std::fmt::Debug;
 
 use weir_units::{Duration, Instant};
 
-use super::message::{AbrMessage, AbrQuery, AbrReply, RouteKey, Visit};
 use super::table::{Route, State};
 use super::{Abr, Next};
 use crate::datagram::{DropReason, NodeId};
 use crate::routing::latencies::Latencies;
+use crate::routing::messages::{AbrMessage, AbrQuery, AbrReply, RouteKey, Visit};
 use crate::routing::{Cx, newer};
 use weir_net::Parcel;
 
@@ -63,7 +63,7 @@ pub(super) const CHOICES: usize = 32;
 
 impl<P: Parcel + Debug> Abr<P> {
     /// Starts to look for `destination` unless a search is in progress.
-    pub(super) fn seek(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
+    pub(super) fn start_discovery(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         let busy = self.discoveries.len() >= DISCOVERIES;
         if !busy && !self.discoveries.contains_key(&destination) {
             let wait = self.first_wait(destination);

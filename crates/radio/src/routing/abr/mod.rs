@@ -41,14 +41,12 @@
 mod breaks;
 mod config;
 mod discovery;
-mod message;
 mod signal;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use config::AbrConfig;
-pub use message::{AbrMessage, AbrQuery, AbrReply, Backtrack, RouteKey, Visit};
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -59,9 +57,10 @@ use self::discovery::{Choice, Discovery, ReplyTimes};
 use self::signal::Signals;
 use self::table::{Neighbours, Route, RouteTable, State};
 use super::buffer::SendBuffer;
-use super::notices::{NoticeAgent, NoticeMessage, Notices, Passing};
+use super::messages::{AbrMessage, Backtrack, Message, NoticeMessage, RouteKey};
+use super::notices::{NoticeAgent, Notices, Passing};
 use super::seen::Seen;
-use super::{Cx, LinkFailure, Message, Packet, Router, Upcall, next_leg, packet};
+use super::{Cx, LinkFailure, Packet, Router, Upcall, next_leg, packet};
 use crate::datagram::{Content, DropReason, NodeId};
 use weir_net::Parcel;
 
@@ -132,7 +131,7 @@ impl<P: Parcel + Debug> Router<P> for Abr<P> {
             Next::Nowhere => {
                 let destination = datagram.destination;
                 self.hold(cx, datagram);
-                self.seek(cx, destination);
+                self.start_discovery(cx, destination);
             }
         }
     }
@@ -294,7 +293,7 @@ impl<P: Parcel + Debug> Abr<P> {
     /// Gives `datagram` up, and tells its source if transports are notified.
     fn lose(&mut self, cx: &mut Cx<'_, P>, datagram: Packet<P>, reason: DropReason) {
         let (source, destination) = (datagram.source, datagram.destination);
-        self.tell(cx, &datagram);
+        self.notify_source(cx, &datagram);
         cx.drop(datagram, reason);
         if source == cx.node {
             self.seek_for_silent(cx, destination);
@@ -302,7 +301,7 @@ impl<P: Parcel + Debug> Abr<P> {
     }
 
     /// Tells the source of `lost` that its route is broken, if transports are notified.
-    fn tell(&mut self, cx: &mut Cx<'_, P>, lost: &Packet<P>) {
+    fn notify_source(&mut self, cx: &mut Cx<'_, P>, lost: &Packet<P>) {
         let Some(notice) = self.notices.failed(cx, lost) else { return };
         self.send_notice(cx, lost.source, notice);
     }
@@ -357,7 +356,7 @@ impl<P: Parcel + Debug> Abr<P> {
         let nowhere =
             self.ahead(cx.now, RouteKey { source: cx.node, destination }) == Next::Nowhere;
         if nowhere && self.notices.seeks(cx.now, cx.node, destination) {
-            self.seek(cx, destination);
+            self.start_discovery(cx, destination);
         }
     }
 

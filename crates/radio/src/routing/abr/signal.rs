@@ -4,10 +4,10 @@ use std::fmt::Debug;
 
 use weir_units::Instant;
 
-use super::message::{AbrMessage, AbrReply, RouteKey};
 use super::table::State;
-use super::{Abr, NoticeMessage, Passing};
+use super::{Abr, Passing};
 use crate::datagram::{Content, NodeId};
+use crate::routing::messages::{AbrMessage, AbrReply, NoticeMessage, RouteKey};
 use crate::routing::{Cx, Notice, Packet};
 use weir_net::Parcel;
 

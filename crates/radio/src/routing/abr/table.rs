@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use weir_units::{Duration, Instant};
 
-use super::message::RouteKey;
 use crate::datagram::NodeId;
+use crate::routing::messages::RouteKey;
 
 /// Routes that go over this node.
 #[derive(Clone, Debug)]

@@ -1,6 +1,6 @@
 use super::*;
 use crate::routing::harness::TestNet;
-use crate::routing::{Notice, RouterConfig};
+use crate::routing::{AbrQuery, AbrReply, Notice, RouterConfig, Visit};
 use proptest::prelude::*;
 use weir_units::{Bytes, stream};
 

@@ -4,10 +4,10 @@ use std::fmt::Debug;
 
 use weir_units::{Duration, Instant};
 
-use super::message::{AodvMessage, RouteError};
 use super::table::State;
 use super::{Aodv, LocalRepair};
 use crate::datagram::{Content, DropReason, NodeId};
+use crate::routing::messages::{AodvMessage, RouteError};
 use crate::routing::{Cx, LinkFailure, Message, Packet, packet};
 use weir_net::Parcel;
 

@@ -141,12 +141,6 @@ impl AodvConfig {
             ..Self::rfc3561()
         }
     }
-
-    /// The hello messages of the RFC, for those who want them.
-    pub const fn with_hello(mut self) -> Self {
-        self.hello = Some(HelloConfig { interval: Duration::from_secs(1), allowed_loss: 2 });
-        self
-    }
 }
 
 const DIAMETER: u8 = 64;

@@ -4,10 +4,10 @@ use std::fmt::Debug;
 
 use weir_units::{Duration, Instant};
 
-use super::message::{AodvMessage, RouteReply, RouteRequest};
 use super::table::{Offer, Taken};
 use super::{Aodv, RequestWait};
 use crate::datagram::{DropReason, NodeId};
+use crate::routing::messages::{AodvMessage, RouteReply, RouteRequest};
 use crate::routing::{Cx, Message, newer, packet};
 use weir_net::Parcel;
 
@@ -36,7 +36,7 @@ pub(super) enum Purpose {
 
 impl<P: Parcel + Debug> Aodv<P> {
     /// Starts to look for `destination` unless a search is in progress.
-    pub(super) fn seek(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
+    pub(super) fn start_discovery(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         if self.discoveries.contains_key(&destination)
             || self.discoveries.len() >= DISCOVERIES
             || self.table.valid(cx.now, destination).is_some()
@@ -163,7 +163,7 @@ impl<P: Parcel + Debug> Aodv<P> {
 
     fn resume(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         if self.is_wanted(cx, destination) {
-            self.seek(cx, destination);
+            self.start_discovery(cx, destination);
         }
     }
 

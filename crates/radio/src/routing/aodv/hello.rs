@@ -8,8 +8,8 @@ use weir_units::Instant;
 
 use super::Aodv;
 use super::config::HelloConfig;
-use super::message::{AodvMessage, RouteReply};
 use crate::datagram::NodeId;
+use crate::routing::messages::{AodvMessage, RouteReply};
 use crate::routing::{Cx, Message, packet};
 use weir_net::Parcel;
 

@@ -23,13 +23,11 @@ mod breaks;
 mod config;
 mod discovery;
 mod hello;
-mod message;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use config::{AodvConfig, HelloConfig, LocalRepair, RequestWait};
-pub use message::{AodvMessage, RouteError, RouteReply, RouteRequest};
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -41,10 +39,11 @@ use self::hello::Hello;
 use self::table::{RouteTable, State};
 use super::buffer::SendBuffer;
 use super::latencies::Latencies;
-use super::notices::{NoticeAgent, NoticeMessage, Notices, Passing};
+use super::messages::{AodvMessage, Message, NoticeMessage, RouteError};
+use super::notices::{NoticeAgent, Notices, Passing};
 use super::rate::RateLimit;
 use super::seen::Seen;
-use super::{Cx, LinkFailure, Message, Notice, Packet, Router, Upcall, next_leg};
+use super::{Cx, LinkFailure, Notice, Packet, Router, Upcall, next_leg};
 use crate::datagram::{Content, DropReason, NodeId};
 use weir_net::Parcel;
 
@@ -109,7 +108,7 @@ impl<P: Parcel + Debug> Router<P> for Aodv<P> {
         } else {
             let destination = datagram.destination;
             self.hold(cx, datagram);
-            self.seek(cx, destination);
+            self.start_discovery(cx, destination);
         }
     }
 
@@ -244,7 +243,7 @@ impl<P: Parcel + Debug> Aodv<P> {
     /// TCP-F: a source that has been silenced looks for a new route by itself.
     fn seek_for_silent(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         if self.notices.seeks(cx.now, cx.node, destination) {
-            self.seek(cx, destination);
+            self.start_discovery(cx, destination);
         }
     }
 }

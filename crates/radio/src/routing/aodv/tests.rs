@@ -1,6 +1,6 @@
 use super::*;
 use crate::routing::harness::{TestDatagram, TestNet, TestParcel};
-use crate::routing::{RouterConfig, packet};
+use crate::routing::{RouteReply, RouteRequest, RouterConfig, packet};
 use proptest::prelude::*;
 use weir_units::{Bytes, Duration, stream};
 
@@ -156,7 +156,8 @@ fn what_waits_behind_a_broken_link_goes_with_it() {
 
 #[test]
 fn hello_finds_a_break_without_a_parcel() {
-    let config = RouterConfig::Aodv(AodvConfig::rfc3561().with_hello());
+    let hello = Some(HelloConfig { interval: second(), allowed_loss: 2 });
+    let config = RouterConfig::Aodv(AodvConfig { hello, ..AodvConfig::rfc3561() });
     let mut net = TestNet::chain(&config, 3);
     net.send(1, 0, 3);
     net.run_for(second() * 2);

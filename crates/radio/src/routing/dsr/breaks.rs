@@ -4,9 +4,9 @@ use std::fmt::Debug;
 
 use weir_units::Duration;
 
-use super::message::{DsrMessage, SourceRoute};
-use super::{Dsr, NoticeMessage};
+use super::Dsr;
 use crate::datagram::{Content, DropReason, NodeId};
+use crate::routing::messages::{DsrMessage, NoticeMessage, SourceRoute};
 use crate::routing::{Cx, LinkFailure, Message, Packet};
 use weir_net::Parcel;
 
@@ -68,7 +68,7 @@ impl<P: Parcel + Debug> Dsr<P> {
         if beginning == Some(source) && errors[known].notice.is_none() {
             errors[known].notice = Some(notice);
         } else {
-            self.tell(cx, source, notice);
+            self.notify_source(cx, source, notice);
         }
     }
 
@@ -91,7 +91,7 @@ impl<P: Parcel + Debug> Dsr<P> {
     }
 
     /// A notice that no error takes along travels by itself, if there is a way.
-    fn tell(&mut self, cx: &mut Cx<'_, P>, source: NodeId, notice: NoticeMessage) {
+    fn notify_source(&mut self, cx: &mut Cx<'_, P>, source: NodeId, notice: NoticeMessage) {
         if let Some(path) = self.cache.find(cx.now, source) {
             let way = SourceRoute::along(path);
             self.send_message(cx, DsrMessage::Notice { way, notice }, Duration::ZERO);

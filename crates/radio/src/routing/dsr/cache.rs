@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use weir_units::{Duration, Instant};
 
-use super::message::SourceRoute;
 use crate::datagram::NodeId;
+use crate::routing::messages::SourceRoute;
 
 /// Paths from this node.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl RouteCache {
 
     /// Keeps `path`, which begins at this node; whether it was new.
     pub(super) fn add(&mut self, now: Instant, path: &[NodeId]) -> bool {
-        if path.len() < 2 || path.len() > SourceRoute::LONGEST || visits_twice(path) {
+        if path.len() < 2 || path.len() > SourceRoute::LONGEST || has_loop(path) {
             return false;
         }
         let until = now.saturating_add(self.timeout);
@@ -124,7 +124,7 @@ impl RequestTable {
 }
 
 /// Whether a node is on the path more than once.
-pub(super) fn visits_twice(path: &[NodeId]) -> bool {
+pub(super) fn has_loop(path: &[NodeId]) -> bool {
     (1..path.len()).any(|i| path[..i].contains(&path[i]))
 }
 

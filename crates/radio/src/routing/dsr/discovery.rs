@@ -5,9 +5,9 @@ use std::fmt::Debug;
 use weir_units::{Duration, Instant};
 
 use super::Dsr;
-use super::cache::visits_twice;
-use super::message::{DsrMessage, DsrRequest, SourceRoute};
+use super::cache::has_loop;
 use crate::datagram::{DropReason, NodeId};
+use crate::routing::messages::{DsrMessage, DsrRequest, SourceRoute};
 use crate::routing::{Cx, Message, packet};
 use weir_net::Parcel;
 
@@ -32,7 +32,7 @@ impl DsrRequest {
 
 impl<P: Parcel + Debug> Dsr<P> {
     /// Starts to look for `destination` unless a search is in progress: first at the neighbours.
-    pub(super) fn seek(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
+    pub(super) fn start_discovery(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         let busy = self.discoveries.len() >= DISCOVERIES;
         if busy || self.discoveries.contains_key(&destination) {
             return;
@@ -90,7 +90,7 @@ impl<P: Parcel + Debug> Dsr<P> {
         mut request: DsrRequest,
     ) {
         let was_here = request.path.contains(&cx.node);
-        if was_here || request.path.last() != Some(&from) || visits_twice(&request.path) {
+        if was_here || request.path.last() != Some(&from) || has_loop(&request.path) {
             return;
         }
         let Some(initiator) = request.path.first().copied() else { return };
@@ -116,7 +116,7 @@ impl<P: Parcel + Debug> Dsr<P> {
         let Some(ahead) = self.cache.find(cx.now, request.target) else { return false };
         let mut path = request.path.clone();
         path.extend_from_slice(&ahead[1..]);
-        if path.len() > SourceRoute::LONGEST || visits_twice(&path) {
+        if path.len() > SourceRoute::LONGEST || has_loop(&path) {
             return false;
         }
         let delay = cx.rng.duration_up_to(self.config.jitter);

@@ -20,13 +20,11 @@ mod breaks;
 mod cache;
 mod config;
 mod discovery;
-mod message;
 mod overhear;
 #[cfg(test)]
 mod tests;
 
 pub use config::DsrConfig;
-pub use message::{DsrMessage, DsrRequest, SourceRoute};
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -38,8 +36,9 @@ use self::cache::{RequestTable, RouteCache};
 use self::discovery::Discovery;
 use self::overhear::Shortened;
 use super::buffer::SendBuffer;
-use super::notices::{NoticeAgent, NoticeMessage};
-use super::{Cx, LinkFailure, Message, Packet, Router, Upcall, next_leg, packet};
+use super::messages::{DsrMessage, DsrRequest, Message, NoticeMessage, SourceRoute};
+use super::notices::NoticeAgent;
+use super::{Cx, LinkFailure, Packet, Router, Upcall, next_leg, packet};
 use crate::datagram::{Content, DropReason, NodeId};
 use weir_net::Parcel;
 
@@ -156,7 +155,7 @@ impl<P: Parcel + Debug> Dsr<P> {
                 if let Some(oldest) = self.buffer.push(cx.now, datagram) {
                     cx.drop(oldest, DropReason::BufferFull);
                 }
-                self.seek(cx, destination);
+                self.start_discovery(cx, destination);
             }
         }
     }
@@ -261,7 +260,7 @@ impl<P: Parcel + Debug> Dsr<P> {
     /// TCP-F: a source that has been silenced looks for a new route by itself.
     fn seek_for_silent(&mut self, cx: &mut Cx<'_, P>, destination: NodeId) {
         if self.notices.seeks(cx.now, cx.node, destination) {
-            self.seek(cx, destination);
+            self.start_discovery(cx, destination);
         }
     }
 }

@@ -11,8 +11,8 @@ use std::fmt::Debug;
 use weir_units::{Duration, Instant};
 
 use super::Dsr;
-use super::message::{DsrMessage, SourceRoute};
 use crate::datagram::{Content, NodeId};
+use crate::routing::messages::{DsrMessage, SourceRoute};
 use crate::routing::{Cx, Message, Packet};
 use weir_net::Parcel;
 

@@ -25,7 +25,7 @@ mod tests;
 
 use weir_units::{Bytes, Duration, Instant};
 
-use super::message::Message;
+use super::messages::{Message, NoticeMessage};
 use super::{Cx, Notice, Packet, Upcall, packet};
 use crate::datagram::{Content, NodeId};
 use weir_net::Parcel;
@@ -44,17 +44,6 @@ pub enum Notices {
     Unreachable,
     /// TCP-BuS's explicit route disconnection and route successful notifications; only with ABR.
     Bus,
-}
-
-/// A message to the source of a flow, which is the destination of its datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct NoticeMessage {
-    /// Whose route it is.
-    pub flow: u32,
-    /// Where the flow goes.
-    pub destination: NodeId,
-    /// What happened.
-    pub notice: Notice,
 }
 
 /// What becomes of a notice that passes.

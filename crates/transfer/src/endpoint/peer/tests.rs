@@ -30,7 +30,7 @@ impl Application for Forgetful {
         Ok(())
     }
 
-    fn on_turn(&mut self, _: Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, _: Instant, connection: &mut Connection) -> io::Result<()> {
         self.acked = connection.stats().acked_bytes;
         Ok(())
     }
@@ -92,7 +92,7 @@ fn a_waiting_segment_is_discarded_once_its_bytes_are_acknowledged() {
     server.handle_timeout(later);
     let ack = server.poll_transmit(later).expect("an acknowledgement");
     peer.connection.handle_segment(later, &ack.segment, Ecn::NotEct);
-    peer.turn(later);
+    peer.step(later);
     assert_eq!(peer.application.acked, u64::from(first.payload_len));
 
     let (sink, mut outbox) = (Lengths::default(), Outbox::new());
@@ -121,7 +121,7 @@ fn a_connection_is_active_while_it_brings_something_new() {
     let mut arrive = |seconds, datagram: &[u8], established| {
         peer.application.established = established;
         peer.receive(at(seconds), datagram, Ecn::NotEct, &mut Vec::new(), &mut Vec::new());
-        peer.turn(at(seconds));
+        peer.step(at(seconds));
         assert_eq!(peer.heard_at, at(seconds));
         peer.active_at
     };

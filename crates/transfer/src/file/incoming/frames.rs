@@ -231,7 +231,7 @@ impl Incoming {
             self.look_up(header);
         }
         match self.wait {
-            None => self.welcome(prefix),
+            None => self.send_resume_offset(prefix),
             Some(_) => self.outbox.push(&Answer::Wait { file: number }),
         }
         self.on_progress();
@@ -252,7 +252,7 @@ impl Incoming {
     }
 
     /// Says from where on the present file is wanted.
-    pub(super) fn welcome(&mut self, prefix: u64) {
+    pub(super) fn send_resume_offset(&mut self, prefix: u64) {
         self.wait = None;
         self.outbox.push(&Answer::Have { file: self.number(), prefix });
     }

@@ -64,7 +64,7 @@ impl Incoming {
 
     fn on_complete(&mut self) {
         self.wait = None;
-        self.handle.give_up_look_up();
+        self.handle.cancel_look_up();
         let number = self.number();
         let partial = self.claim.take().and_then(|claim| claim.take());
         let (Some(mut partial), Some(file)) = (partial, self.files.present()) else { return };
@@ -86,7 +86,7 @@ impl Incoming {
     }
 
     /// Counts what came in datagrams, once nothing more is to be expected.
-    pub(super) fn end_loose(&mut self, now: Instant, srtt: Duration) {
+    pub(super) fn end_datagrams(&mut self, now: Instant, srtt: Duration) {
         let over = |datagram: &mut DatagramFile| datagram.ends_at(srtt).is_some_and(|at| at <= now);
         let Some(datagram) = self.datagram.take_if(over) else { return };
         let (number, tally) = (self.number(), datagram.tally());
@@ -109,7 +109,7 @@ impl Incoming {
             Wait::Finish(_) => self.look_up_again(own),
             Wait::CompetingSession(competitor, decides_at) => match competitor.look(now) {
                 Health::Unknown => *decides_at = Some(competitor.decides_at(now)),
-                Health::Independent => self.welcome(own),
+                Health::Independent => self.send_resume_offset(own),
                 // Its sender may have been killed too, and what both have sent is there then.
                 Health::TakenOver => match self.shared.claims.further(claim, own, now) {
                     Some(further) => *wait = Wait::CompetingSession(further, None),
@@ -133,7 +133,7 @@ impl Incoming {
         if let Some(file) = self.files.present() {
             file.resumed_from = prefix;
         }
-        self.welcome(prefix);
+        self.send_resume_offset(prefix);
         self.on_progress();
     }
 
@@ -153,7 +153,7 @@ impl Incoming {
             file.resumed_from =
                 size - damaged.iter().map(|range| range.end - range.start).sum::<u64>();
         }
-        self.welcome(size);
+        self.send_resume_offset(size);
         self.on_progress();
     }
 
@@ -167,7 +167,7 @@ impl Incoming {
             self.handle.find(number, &file.name, disk, path, (file.size, hash));
             self.wait = Some(Wait::LookUp);
         } else {
-            self.welcome(prefix);
+            self.send_resume_offset(prefix);
         }
     }
 
@@ -198,7 +198,7 @@ impl Incoming {
                     Some(Wait::LookUp) => {
                         let claim = self.claim.as_ref();
                         let prefix = claim.and_then(|claim| claim.with(|partial| partial.prefix()));
-                        self.welcome(prefix.unwrap_or(0));
+                        self.send_resume_offset(prefix.unwrap_or(0));
                     }
                     Some(Wait::NoSpace(reason)) => self.settle(file, Verdict::Refused { reason }),
                     _ => {}
@@ -225,16 +225,16 @@ impl Incoming {
     }
 
     /// A sender that answers after another session has taken its file over is alive.
-    pub(super) fn contest_lost(&mut self) {
+    pub(super) fn mark_contested(&mut self) {
         let answered = self.outbox.len() == 0 || self.broken == Some(ConnectionError::Reset);
         if let Some(claim) = self.lost.take_if(|_| answered) {
             claim.contest();
         }
     }
 
-    /// What is to be done for the present file in every turn: a little hashing, and now and then, for
+    /// What is to be done for the present file in every step: a little hashing, and now and then, for
     /// slow transfers too, its journal.
-    pub(super) fn tend(&mut self, now: Instant) {
+    pub(super) fn maintain(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
         if claim.is_lost() {
             // Its sender was silent for a while, and may live: it gets a partial file of its own.
@@ -267,8 +267,8 @@ impl Incoming {
 
 /// Bytes after which the journal is written, too.
 const NOTED_AFTER: u64 = 4 << 20;
-/// How much is hashed in a turn of what was written without being hashed: half a millisecond, and more than
-/// arrives in a turn.
+/// How much is hashed in a step of what was written without being hashed: half a millisecond, and more than
+/// arrives in a step.
 const HASHED_PER_TURN: u64 = 1 << 20;
 /// Whose bytes since the last note fit into half of what is gathered has no use for the memory at once.
 const SLOW: u64 = 128 << 10;

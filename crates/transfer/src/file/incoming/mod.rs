@@ -113,7 +113,7 @@ pub struct Incoming {
     datagram: Option<DatagramFile>,
     /// All of the stream before this has been stored, perhaps more.
     whole: u64,
-    /// How many frames may be read before the next turn.
+    /// How many frames may be read before the next step.
     frames_left: u32,
     /// The piece that comes now: where it lies in the stream, and its offset in the file.
     piece: Range<u64>,
@@ -123,7 +123,7 @@ pub struct Incoming {
     noted_at: Instant,
     /// Time of the last frame to a sender that waits for verdicts.
     reported_at: Instant,
-    said_at: Option<Instant>,
+    finished_at: Option<Instant>,
     broken: Option<ConnectionError>,
     /// The sender's side of the stream has ended.
     finished: bool,
@@ -180,7 +180,7 @@ impl Incoming {
             srtt: UNKNOWN_RTT,
             noted_at: Instant::ZERO,
             reported_at: Instant::ZERO,
-            said_at: None,
+            finished_at: None,
             broken: None,
             finished: false,
             folder,
@@ -223,8 +223,8 @@ impl Incoming {
     }
 
     /// When everything was said that this end has to say.
-    pub fn said_at(&self) -> Option<Instant> {
-        self.said_at
+    pub fn finished_at(&self) -> Option<Instant> {
+        self.finished_at
     }
 
     /// Whether every file of the session has its verdict.
@@ -315,7 +315,7 @@ impl Incoming {
     }
 
     /// Whether the sender may say more: not while much waits for its acknowledgement or for verdicts, nor
-    /// when it has said much this turn.
+    /// when it has said much this step.
     fn may_read(&self) -> bool {
         let failed = matches!(self.state, State::Failed(_));
         !failed
@@ -333,7 +333,7 @@ impl Incoming {
     fn let_go(&mut self) {
         let undecided = self.wait.take().is_some() || self.repair.is_some();
         self.forget_repair();
-        self.handle.give_up_look_up();
+        self.handle.cancel_look_up();
         if undecided || self.claim.is_some() || self.datagram.is_some() {
             self.files.abandon(self.number());
         }
@@ -418,7 +418,7 @@ impl Application for Incoming {
         Ok(())
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         self.turned_at = now;
         self.frames_left = FRAMES_PER_TURN;
         self.outbox.forget(connection.stats().acked_bytes);
@@ -434,7 +434,7 @@ impl Application for Incoming {
         while let Some(event) = connection.poll_event() {
             self.on_event(event);
         }
-        self.contest_lost();
+        self.mark_contested();
         let over = self.finished && self.may_read() && !self.awaits_verdict();
         if over && matches!(self.state, State::Receiving | State::New) {
             self.break_off("the sender ended early".to_owned());
@@ -445,14 +445,14 @@ impl Application for Incoming {
         self.charge();
         connection.read(now, u64::MAX);
         self.srtt = connection.snapshot().srtt.unwrap_or(UNKNOWN_RTT);
-        self.end_loose(now, self.srtt);
+        self.end_datagrams(now, self.srtt);
         self.reconsider(now);
-        self.tend(now);
+        self.maintain(now);
         self.reassure(now);
         self.charge();
         self.outbox.write(now, connection);
         if self.is_done() {
-            self.said_at.get_or_insert(now);
+            self.finished_at.get_or_insert(now);
             connection.close(now);
         }
         let window = self.window.update(now, delivered, self.srtt);
@@ -500,7 +500,7 @@ const KNOWN_SENDER_BUFFER: usize = 1 << 20;
 /// Answers without an acknowledgement, in bytes, after which no more frames are read.
 const MOST_UNHEARD: usize = 64 << 10;
 /// A header makes the receiver open a file, which takes as long as some kilobytes of data do. Between two
-/// turns of a session all others have theirs.
+/// steps of a session all others have theirs.
 const FRAMES_PER_TURN: u32 = 16;
 const NO_MEMORY: &str = "the receiver has no memory for what came early";
 /// Until there is a measurement.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_sockets::clock;
 
-use crate::file::brought::Brought;
+use crate::file::brought::TransferredBytes;
 use crate::file::disk::{Disk, DiskFile, SystemDisk};
 use crate::file::finalizer::hash_of;
 use crate::file::frame::{Hash, Header, Tally, Verdict};
@@ -27,7 +27,7 @@ pub struct OutgoingFile {
     /// How much of it is there, as far as the receiver has said.
     pub arrived: u64,
     /// The same over all connections, with what was lost there.
-    pub(super) brought: Brought,
+    pub(super) brought: TransferredBytes,
     /// What became of its datagrams, if it was sent in such.
     pub tally: Option<Tally>,
     /// The hashes of its parts, once its receiver has got another content than announced.
@@ -72,7 +72,7 @@ impl OutgoingFile {
             header: Header { name, size, hash },
             resumed_from: None,
             arrived: 0,
-            brought: Brought::default(),
+            brought: TransferredBytes::default(),
             tally: None,
             parts: None,
             repairs: 0,

@@ -35,7 +35,7 @@ fn a_turn_reads_a_bounded_number_of_headers() {
             incoming.store(at as u64, segment).expect("space");
             at += segment.len();
         }
-        incoming.on_turn(now, &mut connection).expect("a working disk");
+        incoming.on_step(now, &mut connection).expect("a working disk");
         most = most.max(incoming.files().len() - before);
         if at == bytes.len() && incoming.files().len() < 1_000 {
             assert!(incoming.next_time().is_some_and(|at| at <= now), "there is more");
@@ -61,7 +61,7 @@ fn a_header_makes_no_file() {
     incoming.store(bytes.len() as u64, &piece).expect("space");
     let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
     let later = Instant::ZERO + Duration::from_secs(1);
-    incoming.on_turn(later, &mut connection).expect("a working disk");
+    incoming.on_step(later, &mut connection).expect("a working disk");
     assert_eq!(to.names().len(), 1, "what was gathered is written after a while");
 }
 
@@ -91,7 +91,7 @@ fn what_a_session_holds_of_its_file_counts_as_memory() {
         for (at, piece) in content.chunks(1_400).take(40).enumerate() {
             incoming.store(*start + at as u64 * 1_400, piece).expect("space");
         }
-        incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
+        incoming.on_step(Instant::ZERO, &mut connection).expect("a working disk");
         assert!(incoming.held_memory() <= incoming.charged_memory());
         assert!(incoming.failure().is_none(), "{:?}", incoming.failure());
         assert_eq!(incoming.files()[0].arrived, 40 * 1_400);
@@ -158,7 +158,7 @@ fn a_turn_hashes_a_bounded_part_of_what_is_there() {
         let mut before = disk.read.load(Ordering::Relaxed);
         incoming.store(0, &bytes).expect("space");
         for turn in 0..3 {
-            incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
+            incoming.on_step(Instant::ZERO, &mut connection).expect("a working disk");
             let read = disk.read.load(Ordering::Relaxed);
             assert!(read - before < 1_500_000, "{there}, turn {turn}: {} bytes", read - before);
             before = read;
@@ -180,7 +180,7 @@ fn who_hoards_memory_is_ended_for_a_repair() {
         let mut incoming = Incoming::new(folder.clone(), Rc::clone(&shared), finalizer.handle());
         incoming.store(0, &bytes).expect("space");
         let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
-        incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
+        incoming.on_step(Instant::ZERO, &mut connection).expect("a working disk");
         incoming
     };
     let hoards = |number: u8| {
@@ -208,7 +208,7 @@ fn a_datagram_that_comes_again_takes_nothing_of_the_quota() {
     let mut incoming = Incoming::new(folder, shared, finalizer.handle());
     incoming.store(0, &bytes).expect("space");
     let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
-    incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
+    incoming.on_step(Instant::ZERO, &mut connection).expect("a working disk");
     for offset in [0, 0, 1_000, 1_000, 17, 0, 0, 0, 0, 0, 0, 0] {
         let datagram = &content[offset..offset + 1_000];
         incoming.store_loose(Instant::ZERO, offset as u64, datagram).expect("a working disk");
@@ -230,7 +230,7 @@ fn far_bytes_of_unknown_senders_cost_little_memory() {
         Announcement::Hello { files: 1 }.encode(&mut hello);
         incoming.store(0, &hello).expect("space");
         let mut connection = Connection::listen(&Config::default(), stream(seed, "b"));
-        incoming.on_turn(Instant::ZERO, &mut connection).expect("a working disk");
+        incoming.on_step(Instant::ZERO, &mut connection).expect("a working disk");
         incoming.store((1 << 20) - 64, &[7; 64]).expect("space");
         sessions.push(incoming);
     }

@@ -39,7 +39,7 @@ pub struct OutgoingDatagrams {
     outbox: Outbox,
     read_ahead: ReadAhead,
     heard_at: Option<Instant>,
-    poured_at: Option<Instant>,
+    last_sent_at: Option<Instant>,
     failure: Option<Failure>,
 }
 
@@ -73,7 +73,7 @@ impl OutgoingDatagrams {
             outbox,
             read_ahead: ReadAhead::default(),
             heard_at: None,
-            poured_at: None,
+            last_sent_at: None,
             failure: None,
         }
     }
@@ -105,11 +105,11 @@ impl OutgoingDatagrams {
 
     /// When the receiver last said anything or a datagram last left.
     pub fn active_at(&self) -> Option<Instant> {
-        self.heard_at.max(self.poured_at)
+        self.heard_at.max(self.last_sent_at)
     }
 
     /// How many bytes of the present file have left.
-    pub fn poured(&self) -> u64 {
+    pub fn bytes_sent(&self) -> u64 {
         match &self.stage {
             Stage::Between | Stage::Offered(_) | Stage::Over => 0,
             Stage::DatagramOptions(_, at) => *at,
@@ -189,7 +189,7 @@ impl OutgoingDatagrams {
     }
 
     /// Once all have left, the receiver is sent their number.
-    fn tell(&mut self) {
+    fn announce_count(&mut self) {
         let Some(size) = self.present().map(|outgoing| outgoing.header.size) else { return };
         let next = match &self.stage {
             Stage::DatagramOptions(file, at) if *at >= size => Stage::Announced(Arc::clone(file)),
@@ -216,7 +216,7 @@ impl Application for OutgoingDatagrams {
         self.inbox.insert(offset, bytes)
     }
 
-    fn on_turn(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
+    fn on_step(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         if connection.read(now, u64::MAX) > 0 {
             self.heard_at = Some(now);
         }
@@ -230,7 +230,7 @@ impl Application for OutgoingDatagrams {
             connection.abort(now);
             return Ok(());
         }
-        self.tell();
+        self.announce_count();
         if matches!(self.stage, Stage::Between) {
             self.offer()?;
         }
@@ -257,7 +257,7 @@ impl Application for OutgoingDatagrams {
         }
         let (number, len) = (*at, (size - *at).min(u64::from(self.pouring.piece)));
         *at += len;
-        self.poured_at = Some(now);
+        self.last_sent_at = Some(now);
         // What a late wake-up has missed is made up for, within reason.
         let floor = Instant::from_nanos(now.as_nanos().saturating_sub(MAX_DEBT.as_nanos()));
         self.next_at = self.next_at.max(floor) + self.interval(len);

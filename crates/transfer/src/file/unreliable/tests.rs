@@ -43,8 +43,8 @@ fn pour(size: usize, pouring: DatagramOptions, into: &TempDir) -> OutgoingFile {
     let id = client.connect(address, &config, OutgoingDatagrams::new(vec![file], pouring));
     let patience = clock::now() + Duration::from_secs(60);
     loop {
-        server.turn(Duration::from_millis(1)).expect("a working socket");
-        client.turn(Duration::from_millis(1)).expect("a working socket");
+        server.step(Duration::from_millis(1)).expect("a working socket");
+        client.step(Duration::from_millis(1)).expect("a working socket");
         let (_, sender) = client.get(id).expect("it lives until it was reported");
         assert_eq!(sender.failure(), None);
         if sender.is_settled() {

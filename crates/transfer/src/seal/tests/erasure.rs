@@ -9,7 +9,7 @@ use zeroize::Zeroizing;
 
 use super::*;
 
-/// A secret with its bits turned over, so that looking for it does not find what is looked for.
+/// A secret with its bits inverted, so that looking for it does not find what is looked for.
 type Masked = [u8; 32];
 
 fn secret() -> Masked {

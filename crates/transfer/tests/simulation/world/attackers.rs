@@ -24,7 +24,7 @@ impl World<'_> {
                 host.program = None;
             } else if let Some(program) = &mut host.program {
                 if program.process.wakes_at() <= now {
-                    program.turn(now);
+                    program.step(now);
                 }
             } else if now >= host.starts_at {
                 self.tally.count("sessions of hostile senders");

@@ -1,0 +1,179 @@
+//! Linux's TCP as an endpoint of packet scripts: sockets in a namespace of their own, whose only route is
+//! a TUN device. What the kernel sends is read from the device, what a script injects is written to it.
+//!
+//! In a guest time is virtual, and a script is exact. On a live kernel the machine's load counts too.
+
+mod calls;
+mod wire;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::io::{self, IoSlice};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, OwnedFd};
+
+use weir_packetdrill::{Call, Endpoint, EndpointError, Info, Returned, Sent, Settings, Sysctl};
+use weir_sockets::clock::{self, Alarm, Interest};
+use weir_transport::{RackConfig, RecoveryConfig, Segment};
+use weir_units::{Duration, Ecn, Instant};
+
+use self::wire::Ports;
+use crate::info::script_info;
+use weir_links::emulator::{Device, DeviceSpec, Namespace};
+
+/// Linux's TCP under the control of a script.
+pub struct KernelEndpoint {
+    namespace: Namespace,
+    device: Device,
+    sockets: BTreeMap<i32, OwnedFd>,
+    /// The descriptor of the connection.
+    connection: Option<i32>,
+    controller: String,
+    ports: Ports,
+    start: Instant,
+    now: Instant,
+    sent: VecDeque<Sent>,
+    _alarm: Alarm,
+}
+
+impl KernelEndpoint {
+    /// A namespace with these settings. Its clock starts now.
+    ///
+    /// # Errors
+    /// If the kernel has no such stack, or the system does not allow namespaces and devices. Requires
+    /// root.
+    pub fn open(settings: &Settings) -> Result<Self, EndpointError> {
+        let namespace = Namespace::new().map_err(|error| EndpointError(error.to_string()))?;
+        let values = sysctls(settings)?;
+        namespace.run(move || apply(&values)).map_err(refused("setting a sysctl"))?;
+        let spec = DeviceSpec { name: "weir0".to_owned(), address: LOCAL, prefix: 24 };
+        let device = Device::open(&namespace, &spec, MTU, false);
+        let device = device.map_err(refused("opening a TUN device"))?;
+        let alarm = Alarm::set();
+        let start = clock::next_aligned_to_ticks();
+        let mut endpoint = Self {
+            namespace,
+            device,
+            sockets: BTreeMap::new(),
+            connection: None,
+            controller: settings.stack.controller.to_string(),
+            ports: Ports::default(),
+            start,
+            now: start,
+            sent: VecDeque::new(),
+            _alarm: alarm,
+        };
+        endpoint.wait_until(start)?;
+        Ok(endpoint)
+    }
+
+    fn wait_until(&mut self, until: Instant) -> Result<(), EndpointError> {
+        let wait = until.saturating_since(clock::now());
+        let readable = clock::wait(self.device.as_fd(), Interest::Readable, wait);
+        let readable = readable.map_err(refused("waiting for a packet"))?;
+        self.now = clock::now();
+        if readable {
+            self.collect()?;
+        }
+        Ok(())
+    }
+
+    /// Reads what the kernel has sent.
+    fn collect(&mut self) -> Result<(), EndpointError> {
+        let mut buffer = [0; MTU as usize];
+        while let Some(len) = self.device.read(&mut buffer).map_err(refused("reading a packet"))? {
+            if let Some((segment, ecn, ports)) = wire::parse(&mut buffer[..len]) {
+                self.ports.kernel = ports.source;
+                let at = self.now.saturating_since(self.start);
+                self.sent.push_back(Sent { at, segment, ecn });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Endpoint for KernelEndpoint {
+    fn now(&self) -> Duration {
+        self.now.saturating_since(self.start)
+    }
+
+    fn advance(&mut self, until: Duration) -> Result<(), EndpointError> {
+        // A call that blocks may return at any time: it is tried again after each slice.
+        let until = (self.start + until).min(clock::now() + SLICE);
+        self.wait_until(until)
+    }
+
+    fn poll_sent(&mut self) -> Option<Sent> {
+        self.sent.pop_front()
+    }
+
+    fn inject(&mut self, segment: &Segment, ecn: Ecn) -> Result<(), EndpointError> {
+        let packet = wire::emit(segment, ecn, self.ports);
+        self.device.write(&[IoSlice::new(&packet)]).map_err(refused("writing a packet"))?;
+        self.collect()
+    }
+
+    fn call(&mut self, call: &Call) -> Result<Returned, EndpointError> {
+        let returned = self.dispatch(call)?;
+        self.now = clock::now();
+        self.collect()?;
+        Ok(returned)
+    }
+
+    fn info(&mut self) -> Result<Info, EndpointError> {
+        let socket = self.connection.and_then(|fd| self.sockets.get(&fd));
+        let Some(socket) = socket else {
+            return Err(EndpointError("there is no connection".to_owned()));
+        };
+        script_info(socket).map_err(refused("reading TCP_INFO"))
+    }
+}
+
+/// The settings of the namespace.
+fn sysctls(settings: &Settings) -> Result<Vec<(&'static str, String)>, EndpointError> {
+    let stack = &settings.stack;
+    let rack = RackConfig::default();
+    // Linux is `rack`. Its switches make it what `sack` is; without SACK it is `newreno`.
+    let (recovery, tlp) = match stack.recovery {
+        RecoveryConfig::Rack(config) if config == rack => ("1", "3"),
+        RecoveryConfig::Rack(config) if config == (RackConfig { tlp: config.tlp, ..rack }) => {
+            ("1", "0")
+        }
+        RecoveryConfig::Sack => ("0", "0"),
+        _ => {
+            let message = format!("--stack={stack}: Linux has rack, rack(tlp=off) and sack");
+            return Err(EndpointError(message));
+        }
+    };
+    let mut values: Vec<(&'static str, String)> = Sysctl::ALL
+        .iter()
+        .map(|sysctl| (sysctl.name(), settings.sysctl(*sysctl).to_string()))
+        .collect();
+    values.push(("tcp_recovery", recovery.to_owned()));
+    values.push(("tcp_early_retrans", tlp.to_owned()));
+    values.push(("tcp_no_metrics_save", "1".to_owned()));
+    // Large enough that a write never blocks.
+    values.push(("tcp_wmem", "4096 4194304 4194304".to_owned()));
+    Ok(values)
+}
+
+/// Sets them in the namespace of the calling thread.
+fn apply(values: &[(&str, String)]) -> io::Result<()> {
+    for (name, value) in values {
+        let path = format!("/proc/sys/net/ipv4/{name}");
+        fs::write(&path, value)
+            .map_err(|error| io::Error::new(error.kind(), format!("{path} = {value}: {error}")))?;
+    }
+    Ok(())
+}
+
+fn refused<E: std::fmt::Display>(what: &'static str) -> impl Fn(E) -> EndpointError {
+    move |error| EndpointError(format!("{what}: {error}"))
+}
+
+/// Ethernet's.
+const MTU: u16 = 1_500;
+/// The kernel's address and that of the script's side, in a network for documentation (RFC 5737).
+const LOCAL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const REMOTE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+const SLICE: Duration = Duration::from_millis(5);
