@@ -392,7 +392,7 @@ def test_a_guest_is_broken_off(home: Path, tmp_path: Path) -> None:
 
 def test_a_guest_dies_with_the_process_that_started_it(home: Path, tmp_path: Path) -> None:
     installed(home, f"echo $$ > {tmp_path}/new; mv {tmp_path}/new {tmp_path}/pid; exec sleep 60")
-    program = f"from weir.kernel import world; world.run({SCENARIO!r}, 1)"
+    program = f"from weir.guest import world; world.run({SCENARIO!r}, 1)"
     with subprocess.Popen([sys.executable, "-c", program]) as process:
         until((tmp_path / "pid").exists)
         pid = int((tmp_path / "pid").read_text())

@@ -94,3 +94,12 @@ def test_what_is_no_script_is_refused(
 def test_a_folder_without_scripts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no scripts"):
         script_files.read([tmp_path])
+
+
+def test_scripts_and_suites_do_not_mix(invoke: Invoke) -> None:
+    refused = invoke("conform", SCRIPTS, "cubic")
+    assert refused.exit_code == 2
+    assert "cubic: name suites, or files and folders of scripts, not both" in refused.stderr
+    refused = invoke("conform", SCRIPTS, "--repeat", 3)
+    assert refused.exit_code == 2
+    assert "--repeat 3 has no effect on packet scripts" in refused.stderr

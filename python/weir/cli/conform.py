@@ -22,6 +22,7 @@ from weir.conform.cases.suites import suites as all_suites
 from weir.conform.junit import junit
 from weir.conform.outcome import Row, is_good
 from weir.conform.run import judged
+from weir.guest.script_files import SUFFIX
 from weir.running.execution import Execution
 
 _HELP = """\
@@ -148,11 +149,15 @@ def _scripts(names: Sequence[str]) -> list[Path]:
     Raises:
         InputError: there are suites too.
     """
-    files = [Path(name) for name in names if name not in all_suites() and Path(name).exists()]
+    files = [Path(name) for name in names if name not in all_suites() and _is_path(name)]
     if files and len(files) < len(names):
         other = next(name for name in names if Path(name) not in files)
         raise InputError(f"{other}: name suites, or files and folders of scripts, not both")
     return files
+
+
+def _is_path(name: str) -> bool:
+    return Path(name).exists() or "/" in name or name.endswith(SUFFIX)
 
 
 def _refuse(named: list[str], given: dict[str, Any]) -> None:

@@ -73,11 +73,12 @@ def register(app: Verb) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(relay)
 
 
-_Listen = Annotated[
-    str | None,
-    Option("Address for clients; port 0 lets the system choose.", NETWORK, form="HOST:PORT"),
-]
-_To = Annotated[str | None, Option("Address of the server.", NETWORK, form="HOST:PORT")]
+def _address(about: str) -> Option:
+    return Option(about, NETWORK, form="HOST:PORT")
+
+
+_Listen = Annotated[str | None, _address("Address for clients; port 0 lets the system choose.")]
+_To = Annotated[str | None, _address("Address of the server.")]
 _Duration = Annotated[str | None, Option("Stop after this time.", NETWORK, form="TIME")]
 _Check = Annotated[bool, Option("Only measure how precise the delay is on this machine.")]
 

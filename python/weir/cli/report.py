@@ -31,6 +31,10 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir report before/compare/latest after/compare/latest"""
 
 
+def _figures(kind: str) -> Option:
+    return Option(f"Also write each figure as {kind}.")
+
+
 def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(report)
@@ -40,9 +44,9 @@ def report(
     directories: Annotated[
         list[Path], typer.Argument(metavar="DIR...", help="A result directory, or several.")
     ],
-    png: Annotated[bool, Option("Also write each figure as PNG.")] = False,
-    svg: Annotated[bool, Option("Also write each figure as SVG.")] = False,
-    pdf: Annotated[bool, Option("Also write each figure as PDF.")] = False,
+    png: Annotated[bool, _figures("PNG")] = False,
+    svg: Annotated[bool, _figures("SVG")] = False,
+    pdf: Annotated[bool, _figures("PDF")] = False,
     relevant: Relevant = RELEVANT_SHARE,
     out: Out = RESULTS,
     opened: options.Open = False,

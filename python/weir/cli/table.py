@@ -55,7 +55,8 @@ def changed(source: Source, given: Mapping[str, Any]) -> Iterator[str]:
     """Yields the options of a function or dataclass that differ from their defaults, as typed."""
     for one in options.parameters(source):
         value = given.get(one.name, one.default)
-        if value == one.default or value == list(_listed(one.default)):
+        usual = list(_listed(one.default)) if isinstance(value, list) else one.default
+        if value == usual or (isinstance(value, Path) and str(value) == usual):
             continue
         option = options.described(one.annotation)
         name = (option and option.flag) or options.flag(one.name)
