@@ -104,7 +104,7 @@ def test_an_option_stands_next_to_its_type() -> None:
     @documented()
     def dig(
         place: str,
-        deep: Annotated[str, Option("How deep; with {wet}, less.", form="SIZE")] = "1m",
+        deep: Annotated[str, Option("How deep; with {wet}, less.", metavar="SIZE")] = "1m",
         *,
         wet: Annotated[bool, Option("Whether `it rains`.")] = False,
     ) -> None:

@@ -44,7 +44,7 @@ def register(app: Verb) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(advise)
 
 
-@table.taking(AdviceOptions, inputs.measure)
+@table.with_options_of(AdviceOptions, inputs.measure)
 def advise(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="Capture, or result directory.")],
     *,

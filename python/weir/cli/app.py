@@ -11,7 +11,7 @@ import typer
 
 from weir._native import version
 from weir.base.errors import InputError, StoppedError, unknown
-from weir.cli.ending import exit_code
+from weir.cli.exit_codes import exit_code
 from weir.cli.help import Group, Verb
 
 _DESCRIPTION = (

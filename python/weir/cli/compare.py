@@ -52,7 +52,7 @@ def register(app: Verb) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(compare)
 
 
-@table.taking(Comparison, Execution)
+@table.with_options_of(Comparison, Execution)
 def compare(
     stacks: Annotated[
         list[str],

@@ -70,11 +70,16 @@ _Suites = Annotated[
         autocompletion=complete.suites,
     ),
 ]
-_JunitFile = Annotated[Path | None, Option("Write JUnit XML.", OUTPUT, form="FILE", flag="--junit")]
+_JunitFile = Annotated[
+    Path | None, Option("Write JUnit XML.", OUTPUT, metavar="FILE", flag="--junit")
+]
 _MarkdownFile = Annotated[
     Path | None,
     Option(
-        "Write a summary in Markdown, for a pull request.", OUTPUT, form="FILE", flag="--markdown"
+        "Write a summary in Markdown, for a pull request.",
+        OUTPUT,
+        metavar="FILE",
+        flag="--markdown",
     ),
 ]
 _Baseline = Annotated[
@@ -82,13 +87,13 @@ _Baseline = Annotated[
     Option(
         "Fail only for rows that are worse than in the results in DIR.",
         OUTPUT,
-        form="DIR",
+        metavar="DIR",
         flag="--baseline",
     ),
 ]
 
 
-@table.taking(Request, Execution, without=["pcap"])
+@table.with_options_of(Request, Execution, without=["pcap"])
 def conform(
     suites: _Suites = None,
     *,
@@ -163,7 +168,11 @@ def _is_path(name: str) -> bool:
 def _refuse(named: list[str], given: dict[str, Any]) -> None:
     """Refuses options that have no effect on scripts."""
     others = {name: value for name, value in given.items() if name not in ("stacks", "world")}
-    for text in (*named, *table.changed(Request, others), *table.changed(Execution, others)):
+    for text in (
+        *named,
+        *table.changed_options(Request, others),
+        *table.changed_options(Execution, others),
+    ):
         raise InputError(f"{text} has no effect on packet scripts; leave it out")
 
 

@@ -34,7 +34,7 @@ def register(app: Verb) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(export)
 
 
-@table.taking(write)
+@table.with_options_of(write)
 def export(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A result directory.")],
     *,

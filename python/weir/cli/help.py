@@ -22,7 +22,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from weir.base.options import MEASUREMENT, NETWORK, OUTPUT, TRAFFIC
 from weir.cli.output import Output
-from weir.cli.table import typed
+from weir.cli.table import as_typer
 
 _OTHERS = "Options"
 _ORDER = (NETWORK, TRAFFIC, MEASUREMENT, OUTPUT)
@@ -74,7 +74,7 @@ class Verb(typer.Typer):
     def command(self, name: str | None = None, **settings: Any) -> Any:
         """Adds a verb."""
         add = super().command(name, **self._with_summary({"cls": Command, **settings}))
-        return lambda verb: add(typed(verb))
+        return lambda verb: add(as_typer(verb))
 
     def _with_summary(self, settings: dict[str, Any]) -> dict[str, Any]:
         paragraphs = [*self._summary, *filter(None, [settings.get("help")])]

@@ -38,7 +38,7 @@ _EXAMPLES = """[bold]Examples[/bold]
 
 ReportFile = Annotated[
     Path | None,
-    Option("Write a report with pictures to this new file.", OUTPUT, form="FILE"),
+    Option("Write a report with pictures to this new file.", OUTPUT, metavar="FILE"),
 ]
 
 
@@ -47,7 +47,7 @@ def register(app: Verb) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(model)
 
 
-@table.taking(inputs.measure)
+@table.with_options_of(inputs.measure)
 def model(
     source: Annotated[
         Path,
@@ -58,7 +58,7 @@ def model(
     *,
     out: Annotated[
         Path | None,
-        Option("Write the scenario to this new file.", OUTPUT, form="FILE", short="-o"),
+        Option("Write the scenario to this new file.", OUTPUT, metavar="FILE", short="-o"),
     ] = None,
     report: ReportFile = None,
     json: options.Json = False,

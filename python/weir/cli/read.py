@@ -54,7 +54,7 @@ def read(
         Option(
             "Write the tables as Parquet and a report with diagrams into this new folder.",
             OUTPUT,
-            form="DIR",
+            metavar="DIR",
         ),
     ] = None,
     most: Annotated[
@@ -62,7 +62,7 @@ def read(
         Option(
             "Connections to print, those with the most data first; --json prints all.",
             OUTPUT,
-            least=1,
+            min=1,
         ),
     ] = 20,
     json: options.Json = False,

@@ -50,11 +50,11 @@ def register(app: Verb) -> None:
 
 _NewKey = Annotated[
     Path | None,
-    Option("Write a new key to this file, for --key-file, and end.", form="FILE"),
+    Option("Write a new key to this file, for --key-file, and end.", metavar="FILE"),
 ]
 
 
-@table.taking(transfer.receive)
+@table.with_options_of(transfer.receive)
 def recv(
     *,
     new_key: _NewKey = None,
@@ -86,7 +86,7 @@ def recv(
     if sessions.interrupted:
         raise StoppedError("stopped; what has arrived is kept")
     if given["once"]:
-        sessions.judge()
+        sessions.raise_if_missing()
 
 
 class _Sessions:
@@ -112,7 +112,7 @@ class _Sessions:
         self._printer.close()
 
     def on_event(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Takes in what happens."""
+        """Records an event."""
         self._printer.put(kind, facts)
         if kind == "ended":
             self._failure = facts["failure"]
@@ -131,7 +131,7 @@ class _Sessions:
             else:
                 self.omitted[row["verdict"]] += 1
 
-    def judge(self) -> None:
+    def raise_if_missing(self) -> None:
         """Fails if anything of the only session is missing."""
         if self._failure:
             raise FailedError(self._failure)

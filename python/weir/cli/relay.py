@@ -74,16 +74,16 @@ def register(app: Verb) -> None:
 
 
 def _address(about: str) -> Option:
-    return Option(about, NETWORK, form="HOST:PORT")
+    return Option(about, NETWORK, metavar="HOST:PORT")
 
 
 _Listen = Annotated[str | None, _address("Address for clients; port 0 lets the system choose.")]
 _To = Annotated[str | None, _address("Address of the server.")]
-_Duration = Annotated[str | None, Option("Stop after this time.", NETWORK, form="TIME")]
+_Duration = Annotated[str | None, Option("Stop after this time.", NETWORK, metavar="TIME")]
 _Check = Annotated[bool, Option("Only measure how precise the delay is on this machine.")]
 
 
-@table.taking(Relay)
+@table.with_options_of(Relay)
 def relay(
     listen: _Listen = None,
     to: _To = None,

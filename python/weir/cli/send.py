@@ -54,11 +54,11 @@ _What = Annotated[
 ]
 _Trace = Annotated[
     Path | None,
-    Option("Write time, window, RTT and losses to this file, ten times a second.", form="FILE"),
+    Option("Write time, window, RTT and losses to this file, ten times a second.", metavar="FILE"),
 ]
 
 
-@table.taking(files.send)
+@table.with_options_of(files.send)
 def send(
     what: _What,
     *,

@@ -101,7 +101,7 @@ def _root() -> None:
     """Options of all subcommands: none."""
 
 
-@table.taking(kernels.build)
+@table.with_options_of(kernels.build)
 def kernel(
     version: Annotated[
         str | None,
@@ -131,7 +131,7 @@ def kernel(
         output.show(_kernel_grid([made]).rich())
 
 
-@table.taking(contenders.build)
+@table.with_options_of(contenders.build)
 def contender(
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="Programs to build.")],
     *,

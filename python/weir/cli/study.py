@@ -49,7 +49,7 @@ _Name = Annotated[
 ]
 
 
-@table.taking(studies.study)
+@table.with_options_of(studies.study)
 def study(
     name: _Name,
     *,

@@ -26,7 +26,7 @@ _COMPLETIONS = {
 """What the shell offers for the value of an option, by its name."""
 
 
-def taking(*sources: Source, without: Sequence[str] = ()) -> Callable[[F], F]:
+def with_options_of(*sources: Source, without: Sequence[str] = ()) -> Callable[[F], F]:
     """Gives a verb that takes `**given` the options of functions or dataclasses.
 
     Left out are options that the verb declares itself, those for Python only, and `without`.
@@ -51,7 +51,7 @@ def taking(*sources: Source, without: Sequence[str] = ()) -> Callable[[F], F]:
     return decorate
 
 
-def changed(source: Source, given: Mapping[str, Any]) -> Iterator[str]:
+def changed_options(source: Source, given: Mapping[str, Any]) -> Iterator[str]:
     """Yields the options of a function or dataclass that differ from their defaults, as typed."""
     for one in options.parameters(source):
         value = given.get(one.name, one.default)
@@ -63,7 +63,7 @@ def changed(source: Source, given: Mapping[str, Any]) -> Iterator[str]:
         yield name if isinstance(value, bool) else f"{name} {next(_listed(value), value)}"
 
 
-def typed(verb: F) -> F:
+def as_typer(verb: F) -> F:
     """Gives a verb's options the form in which Typer reads them."""
     hints = get_type_hints(verb, include_extras=True)
     signature = inspect.signature(verb)
@@ -97,10 +97,10 @@ def _option(name: str, option: Option, default: object) -> Any:
     return typer.Option(
         names,
         *([option.short] if option.short else []),
-        metavar=option.form,
+        metavar=option.metavar,
         help=option.help(),
-        min=option.least,
-        max=option.most,
+        min=option.min,
+        max=option.max,
         show_default=option.shown_default() or True,
         rich_help_panel=option.group or None,
         hidden=option.hidden,

@@ -68,7 +68,7 @@ _KeyFile = Annotated[
     Option(
         "Key of the server, of which the client has a copy. With {server}, - reads it from a line "
         "of standard input, at whose end the server ends.",
-        form="FILE",
+        metavar="FILE",
     ),
 ]
 _NoKey = Annotated[bool, Option("Admit any client that can reach the port.", LIMITS)]
@@ -83,7 +83,7 @@ def register(app: Verb) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(path_test)
 
 
-@table.taking(PathTest, ServerOptions, ssh.started)
+@table.with_options_of(PathTest, ServerOptions, ssh.started)
 def path_test(
     host: Annotated[
         str | None,
@@ -107,12 +107,12 @@ def path_test(
 ) -> None:
     """Runs every load, and prints what was measured; or takes part in tests."""
     if server:
-        for text in (*([host] if host else []), *table.changed(PathTest, given)):
+        for text in (*([host] if host else []), *table.changed_options(PathTest, given)):
             raise InputError(f"{text}: a server has no effect on tests; leave it out")
         _take_part(given, key_file, no_key=no_key, stdio=stdio, quiet=quiet)
         return
     alone = ["--no-key"] * no_key + ["--stdio"] * stdio
-    for text in (*alone, *table.changed(ServerOptions, given)):
+    for text in (*alone, *table.changed_options(ServerOptions, given)):
         raise InputError(f"{text}: it is for --server; leave it out")
     if host is None:
         raise InputError("HOST: name the machine that runs weir test --server, or add --server")
@@ -177,7 +177,7 @@ def _server(
             raise InputError(f"--key-file {key_file}: ssh:// makes a key of its own")
         there = resources.enter_context(ssh.started(host, **over_ssh))
         return there.host, there.key
-    for text in table.changed(ssh.started, over_ssh):
+    for text in table.changed_options(ssh.started, over_ssh):
         raise InputError(f"{text}: it is for ssh://HOST; leave it out")
     return host, None if key_file is None else channel.read_key(key_file)
 

@@ -88,7 +88,7 @@ def _job(
 def _page(
     *,
     port: Annotated[
-        int, Option("Port on 127.0.0.1.", otherwise="a free one", least=0, most=65535)
+        int, Option("Port on 127.0.0.1.", default_text="a free one", min=0, max=65535)
     ] = 0,
     opened: Annotated[bool, Option("Open the page in the browser.", flag="--open")] = True,
     quiet: bool,
@@ -103,7 +103,7 @@ def _page(
         _serve(server, job, opened=opened, quiet=quiet)
 
 
-@table.taking(Excerpt, _job, _page)
+@table.with_options_of(Excerpt, _job, _page)
 def ui(
     what: Annotated[
         Path | None,
@@ -117,7 +117,7 @@ def ui(
     *,
     save: Annotated[
         Path | None,
-        Option("Write one HTML file that plays the run, in place of serving it.", form="FILE"),
+        Option("Write one HTML file that plays the run, in place of serving it.", metavar="FILE"),
     ] = None,
     quiet: options.Quiet = False,
     **given: Any,
@@ -128,14 +128,14 @@ def ui(
     if save is not None:
         _save(what, save, given, quiet=quiet)
         return
-    for text in table.changed(Excerpt, {**given, "seed": None}):
+    for text in table.changed_options(Excerpt, {**given, "seed": None}):
         raise InputError(f"{text}: it is for --save FILE; leave it out")
     page.read()  # without it nothing needs to run
     job, explorer = None, None
     if what is not None and not what.is_dir():
         job = _job(what, **chosen(_job, given))
     else:
-        _refuse(what, list(table.changed(_job, given)))
+        _refuse(what, list(table.changed_options(_job, given)))
         explorer = None if what is None else _explorer(what)
     _page(**chosen(_page, given), quiet=quiet, explorer=explorer, job=job)
 
@@ -145,7 +145,7 @@ def _save(what: Path | None, file: Path, given: dict[str, Any], *, quiet: bool) 
     if what is None or what.is_dir():
         raise InputError(f"--save {file}: it plays a run of a scenario; name one")
     others = {name: value for name, value in given.items() if name not in _PLAYED}
-    for text in (*table.changed(_job, others), *table.changed(_page, others)):
+    for text in (*table.changed_options(_job, others), *table.changed_options(_page, others)):
         raise InputError(f"{text} has no effect with --save; leave it out")
     excerpt = Excerpt(
         read(what, parse_assignments(given["sets"] or [], "--set")), **chosen(Excerpt, given)

@@ -62,26 +62,28 @@ def register(app: Verb) -> None:
 
 
 _Radio = Annotated[bool, Option("Compare wireless networks with theory and papers.")]
-_Reference = Annotated[Path | None, Option("Compare with recorded traces in DIR.", form="DIR")]
+_Reference = Annotated[Path | None, Option("Compare with recorded traces in DIR.", metavar="DIR")]
 _Record = Annotated[
     Path | None,
     Option(
         "With {virtual}: record traces of Linux's TCP in guests, for {reference}, and end.",
-        form="DIR",
+        metavar="DIR",
     ),
 ]
 _Random = Annotated[
     int | None,
     Option(
         "With {virtual}: compare on N random paths with one flow each.",
-        form="N",
-        least=1,
-        most=MOST_RANDOM,
+        metavar="N",
+        min=1,
+        max=MOST_RANDOM,
     ),
 ]
 
 
-@table.taking(validation.comparison, validation.validate, Execution, without=["pcap", "dask"])
+@table.with_options_of(
+    validation.comparison, validation.validate, Execution, without=["pcap", "dask"]
+)
 def validate(
     *,
     kernel: options.Kernel = None,

@@ -48,10 +48,10 @@ def started(
     url: str,
     *,
     ssh: Annotated[
-        str, Option("With `ssh://`: OpenSSH's client and its options.", _GROUP, form="COMMAND")
+        str, Option("With `ssh://`: OpenSSH's client and its options.", _GROUP, metavar="COMMAND")
     ] = "ssh",
     remote: Annotated[
-        str, Option("With `ssh://`: Weir on that host.", _GROUP, form="PROGRAM")
+        str, Option("With `ssh://`: Weir on that host.", _GROUP, metavar="PROGRAM")
     ] = "weir",
 ) -> Iterator[Remote]:
     """Starts a server on the host of `ssh://[USER@]HOST[:PORT]`, and ends it.

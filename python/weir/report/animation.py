@@ -45,10 +45,12 @@ class Excerpt:
     source: Source
     seed: Annotated[
         int | None,
-        Option("Random seed of the run.", otherwise="the scenario's own", least=0),
+        Option("Random seed of the run.", default_text="the scenario's own", min=0),
     ] = None
-    start: Annotated[str, Option("Start time within the run.", form="TIME", flag="--from")] = FROM
-    span: Annotated[str, Option("Duration to show.", form="TIME", flag="--for")] = SPAN
+    start: Annotated[str, Option("Start time within the run.", metavar="TIME", flag="--from")] = (
+        FROM
+    )
+    span: Annotated[str, Option("Duration to show.", metavar="TIME", flag="--for")] = SPAN
 
     def command(self, name: str) -> str:
         """The command line that makes the same page, of a scenario called `name`."""
