@@ -13,7 +13,7 @@ REAL_TIME := realtime and not (guest or slow)
 PAGE := web/dist/index.html
 PACKAGES := web/node_modules/.package-lock.json
 # The verb that builds the guest kernel.
-GUEST := kernel build
+GUEST := stack kernel
 # Only a build that asked for them has stacks of other projects.
 FOREIGN = $(if $(wildcard $(VENV)/.foreign),--features foreign)
 SOURCES := $(shell find crates adapters/noq adapters/quinn -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml

@@ -26,22 +26,26 @@ class GuestOptions:
 
     out: Annotated[
         str | Path | None,
-        Option("Keep what was written in the working folder, in this folder.", GROUP, form="DIR"),
+        Option(
+            "Keep what was written in the working folder, in this folder.", GROUP, metavar="DIR"
+        ),
     ] = None
     time_limit: Annotated[
-        str, Option("End the commands after this virtual time.", GROUP, form="TIME")
+        str, Option("End the commands after this virtual time.", GROUP, metavar="TIME")
     ] = "10min"
     wall_limit: Annotated[
-        str | None, Option("End the guest after this real time.", GROUP, form="TIME")
+        str | None, Option("End the guest after this real time.", GROUP, metavar="TIME")
     ] = None
-    memory: Annotated[str, Option("Memory of the guest.", GROUP, form="SIZE")] = "768mb"
+    memory: Annotated[str, Option("Memory of the guest.", GROUP, metavar="SIZE")] = "768mb"
     kernel: Annotated[
         str | None,
-        Option("Version of the guest kernel, as in 6.12.", GROUP, form="VERSION"),
+        Option("Version of the guest kernel, as in 6.12.", GROUP, metavar="VERSION"),
     ] = None
     date: Annotated[
         str | None,
-        Option("The guest's date, as in 2026-11-25.", GROUP, form="DATE", otherwise="2017-07-14"),
+        Option(
+            "The guest's date, as in 2026-11-25.", GROUP, metavar="DATE", default_text="2017-07-14"
+        ),
     ] = None
     virtual_tsc: Annotated[
         bool,

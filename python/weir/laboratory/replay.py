@@ -40,7 +40,7 @@ def replay(wish: Excerpt, whole: Effective) -> str:
         "seed": str(whole.seed if wish.seed is None else wish.seed),
         "from_s": start,
         "to_s": end,
-        "command": wish.command,
+        "command": wish.command(whole.name),
     }
     return _page(whole.name, data)
 

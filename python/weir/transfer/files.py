@@ -150,8 +150,8 @@ KeyFile = Annotated[
     str | PathLike[str] | None,
     Option(
         "Encrypt with the key in this file, of which the other end needs a copy. "
-        "`weir key` makes one; see docs/security.md.",
-        form="FILE",
+        "`weir recv --new-key` makes one; see docs/security.md.",
+        metavar="FILE",
     ),
 ]
 
@@ -166,12 +166,12 @@ def send(
         Option(
             "Transport: `weir list` names all; `FILE.py:CLASS` is your own controller. `udp`: "
             "plain datagrams, to count losses.",
-            form="RECOVERY/CONTROLLER",
-            otherwise=DEFAULT_STACK,
+            metavar="RECOVERY/CONTROLLER",
+            default_text=DEFAULT_STACK,
         ),
     ] = None,
     rate: Annotated[
-        str | None, Option("Upper limit of the send rate, as in `50mbit`.", form="RATE")
+        str | None, Option("Upper limit of the send rate, as in `50mbit`.", metavar="RATE")
     ] = None,
     pacing: Annotated[
         bool,
@@ -182,26 +182,24 @@ def send(
     ] = True,
     window: Annotated[
         int | None,
-        Option(
-            "Fixed window in segments, for `go-back-n`, `selective-repeat` and `none`.", least=1
-        ),
+        Option("Fixed window in segments, for `go-back-n`, `selective-repeat` and `none`.", min=1),
     ] = None,
     initial_window: Annotated[
-        int, Option("Initial window in segments; paced above 10.", least=1, most=65535)
+        int, Option("Initial window in segments; paced above 10.", min=1, max=65535)
     ] = 10,
     mss: Annotated[
         str | None,
         Option(
             "File bytes per segment, 64b to 65447b.",
-            form="SIZE",
-            otherwise=f"{DEFAULT_MSS}, {DEFAULT_SEALED_MSS} with a key",
+            metavar="SIZE",
+            default_text=f"{DEFAULT_MSS}, {DEFAULT_SEALED_MSS} with a key",
         ),
     ] = None,
     max_retransmits: Annotated[
-        int, Option("Give up after this many consecutive timeouts.", least=0)
+        int, Option("Give up after this many consecutive timeouts.", min=0)
     ] = 100,
     max_wait: Annotated[
-        str, Option("Give up after this long without progress.", form="TIME")
+        str, Option("Give up after this long without progress.", metavar="TIME")
     ] = "30s",
     key_file: KeyFile = None,
     on_progress: Callable[[Progress], object] | None = None,
@@ -243,34 +241,34 @@ def send(
 @documented()
 def receive(
     dir: Annotated[  # noqa: A002 – as in `tempfile`
-        str | PathLike[str], Option("Where files go; made if need be.", form="DIR")
+        str | PathLike[str], Option("Where files go; made if need be.", metavar="DIR")
     ] = DEFAULT_FOLDER,
     bind: Annotated[
-        str, Option("Where to listen; port 0 takes any.", form="ADDR:PORT")
+        str, Option("Where to listen; port 0 takes any.", metavar="ADDR:PORT")
     ] = DEFAULT_PORT,
     *,
     once: Annotated[bool, Option("End after the first session.")] = False,
     max_size: Annotated[
-        str | None, Option("Refuse larger files.", form="SIZE", otherwise="free disk space")
+        str | None, Option("Refuse larger files.", metavar="SIZE", default_text="free disk space")
     ] = None,
-    max_files: Annotated[int, Option("Refuse more files of one sender.", least=1)] = 10_000,
+    max_files: Annotated[int, Option("Refuse more files of one sender.", min=1)] = 10_000,
     quota: Annotated[
         str | None,
         Option(
             "Most that all files in {dir} may take, partial ones included.",
-            form="SIZE",
-            otherwise="none",
+            metavar="SIZE",
+            default_text="none",
         ),
     ] = None,
     partial_expiry: Annotated[
         str,
-        Option("Remove a partial file that no sender has resumed for this long.", form="TIME"),
+        Option("Remove a partial file that no sender has resumed for this long.", metavar="TIME"),
     ] = "168h",
     memory: Annotated[
         str,
         Option(
             "Most memory for all senders: data out of order or not yet written, and answers.",
-            form="SIZE",
+            metavar="SIZE",
         ),
     ] = "64mb",
     key_file: KeyFile = None,
@@ -279,7 +277,7 @@ def receive(
         Option(
             "Seal everything, and accept senders that have one of the keys DIR/NAME.key. A "
             "removed key is no longer accepted.",
-            form="DIR",
+            metavar="DIR",
         ),
     ] = None,
     on_event: Callable[[str, Mapping[str, Any]], object],
