@@ -13,7 +13,7 @@ REAL_TIME := realtime and not (guest or slow)
 PAGE := web/dist/index.html
 PACKAGES := web/node_modules/.package-lock.json
 # The verb that builds the guest kernel.
-GUEST := kernel build
+GUEST := stack kernel
 # Only a build that asked for them has stacks of other projects.
 FOREIGN = $(if $(wildcard $(VENV)/.foreign),--features foreign)
 SOURCES := $(shell find crates adapters/noq adapters/quinn -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
@@ -66,7 +66,7 @@ lint-rust: | $(BIN)/python
 
 lint-python: $(TOOLS)
 	$(BIN)/python tests/python/structure.py
-	$(BIN)/python tests/python/rooms.py
+	$(BIN)/python tests/python/layers.py
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/ruff check python bench tests
 	$(BIN)/ruff format --check python bench tests

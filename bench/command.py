@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import typer
 
-from weir.cli.ending import exit_code
+from weir.cli.exit_codes import exit_code
 from weir.cli.help import Command
 
 

@@ -314,7 +314,7 @@ def kills(
     transfers: Annotated[int, typer.Option(min=1, help="How many.")] = 300,
     kills_: Annotated[int, typer.Option("--kills", min=0, help="In all of them.")] = 300,
     seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
-    key: Annotated[bool, typer.Option("--key-file", help="Seal everything.")] = False,
+    key: Annotated[bool, typer.Option("--key", help="Seal everything.")] = False,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Transfers files while sender, receiver and relay are killed at random."""

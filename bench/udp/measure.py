@@ -47,7 +47,7 @@ def run_plan(site: Site, case: Case, rounds: int, programs: Mapping[str, Program
         for name in (*names[first:], *names[:first]):
             transfer = case.contenders[name]
             replaced = programs.get(transfer.protocol)
-            turns[name] = site.carry(transfer, case.network, case.limit_s, replaced, seed)
+            turns[name] = site.run(transfer, case.network, case.limit_s, replaced, seed)
         done.append(turns)
     return done
 
@@ -109,7 +109,7 @@ def _compared(goal: Goal, case: Case, rounds: Sequence[Round]) -> Row:
         own, other = turns[goal.contender], turns.get(goal.against)
         if goal.against == BEST:
             other = _best(case, turns)
-        ran_out = goal.quantity == "time" and other is not None and other.ran_out_of_time
+        ran_out = goal.quantity == "time" and other is not None and other.timed_out
         base = case.limit_s if ran_out else _base(goal, case, other)
         value = _value(goal, own)
         if own.is_intact and value is not None and base:

@@ -16,6 +16,7 @@ try:
     from weir.scenario.plans import Comparison, scenario_plan
     from weir.cli import app, plans
     from weir.base.errors import WeirError
+    from weir.base.options import chosen
     from weir.scenario.source import HOSTS, SIM, Source, parse_assignments, parse_sweep, read
     from weir.scenario.tc import keys
 except ImportError:  # the site is built without the native module too
@@ -65,14 +66,14 @@ def _of_commands(text: str) -> list[tuple[str, str]]:
 
 def _of_command(line: str) -> list[tuple[str, str]]:
     _, verb, *words = shlex.split(line, comments=True)
-    if verb not in ("run", "compare", "animate"):
+    if verb not in ("run", "compare", "ui"):
         return []
     command: Any = typer.main.get_command(app)
     own = command.get_command(command.make_context("weir", [], resilient_parsing=True), verb)
     given = own.make_context(verb, words).params
     try:
-        if verb == "animate":
-            return _animated(given)
+        if verb == "ui":
+            return _saved(given)
         plan = _compared(given) if verb == "compare" else _run(given)
         return [
             (case.label, replay.fragment(case.scenario, "example", plan.seed))
@@ -90,11 +91,13 @@ def _compared(given: dict[str, Any]) -> Any:
         "sweep": parse_sweep(given["sweep"] or []),
         "world": plans.world_of(given["world"], virtual=given["virtual"], router=given["router"]),
     }
-    return Comparison(given["stacks"], **plans.of_table(Comparison, found)).plan()
+    return Comparison(given["stacks"], **chosen(Comparison, found)).plan()
 
 
-def _animated(given: dict[str, Any]) -> list[tuple[str, str]]:
-    source = read(given["file"], parse_assignments(given["sets"] or [], "--set"))
+def _saved(given: dict[str, Any]) -> list[tuple[str, str]]:
+    if given["save"] is None:
+        return []
+    source = read(given["what"], parse_assignments(given["sets"] or [], "--set"))
     whole = source.at({})
     if whole.fields["topology"]["kind"] == "radio":  # of which the page has no picture
         return []

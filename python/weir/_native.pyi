@@ -527,7 +527,7 @@ class UdpRelay:
     It listens at the first of two ``addresses``, written ``HOST:PORT``, and relays to the second,
     for up to ``clients`` at a time, each until it has been silent for ``idle``. ``options`` hold
     for both directions, the two of ``ways`` (up to the server, down) for one each; ``serial`` makes
-    it one server that sleeps for every datagram. Corruption flips 1 to ``max_flips`` bits.
+    it one server that sleeps for every datagram. Corruption flips 1 to ``corrupt_bits`` bits.
 
     Raises ``ScenarioError`` for an option that is not
     allowed, ``ValueError`` for an address that is none, ``OSError`` where it cannot listen.
@@ -542,7 +542,7 @@ class UdpRelay:
         seed: int,
         clients: int,
         idle: str,
-        max_flips: int = 1,
+        corrupt_bits: int = 1,
     ) -> UdpRelay: ...
     @property
     def address(self) -> str:
@@ -762,12 +762,12 @@ def send_files(
     target: str,
     *,
     stack: str,
-    mss: int,
+    mss: str,
     initial_window: int,
-    max_rate_bps: int | None,
+    rate: str | None,
     pacing: bool,
     max_retransmits: int,
-    max_wait_s: float,
+    max_wait: str,
     on_event: Callable[[str, Any], object],
     key_file: str | PathLike[str] | None = None,
 ) -> tuple[list[SentFile], SendSession]:
@@ -806,25 +806,25 @@ def receive_files(
     folder: str | PathLike[str],
     bind: str,
     *,
-    max_size: int | None,
+    max_size: str | None,
     max_files: int,
     once: bool,
     on_event: Callable[[str, Any], object],
-    memory: int = ...,
-    quota: int | None = None,
-    partial_expiry_s: float = ...,
+    memory: str,
+    quota: str | None,
+    partial_expiry: str,
     key_file: str | PathLike[str] | None = None,
     key_dir: str | PathLike[str] | None = None,
 ) -> None:
     """Receive files into ``folder`` until interrupted, or with ``once`` one session's.
 
-    All senders together get at most ``memory`` bytes for what they send early or unasked. All files
-    in the folder take at most ``quota`` bytes; partial ones are removed after ``partial_expiry_s``.
+    All senders together get at most ``memory`` for what they send early or unasked. All files
+    in the folder take at most ``quota``; partial ones are removed after ``partial_expiry``.
     ``on_event`` is called with ``listening`` (``address``), ``progress`` several times a second,
     ``warning`` (``text``), and ``ended`` (``sender``, ``key``, ``failure``, ``rows``, and in
     ``omitted`` how many files of each verdict have no row) when a session is over; what it raises
     ends the receiver.
 
-    Raises ``ValueError`` for address and key, ``TransferError`` if the folder or the port
+    Raises ``ValueError`` for options, address and key, ``TransferError`` if the folder or the port
     cannot be had, ``KeyboardInterrupt`` at Ctrl-C.
     """

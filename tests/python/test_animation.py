@@ -170,7 +170,7 @@ def test_what_cannot_be_shown_is_refused(
     invoke: Invoke, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     (tmp_path / "chain.toml").write_text(CHAIN, encoding="utf-8")
-    result = invoke("animate", "chain.toml", *options)
+    result = invoke("ui", "chain.toml", "--save", "chain.html", *options)
     assert result.exit_code == 2
     assert message in result.stderr
     assert result.stderr.startswith("weir: ")
@@ -179,17 +179,17 @@ def test_what_cannot_be_shown_is_refused(
 
 
 def test_the_command_says_where_the_page_is(invoke: Invoke, tmp_path: Path) -> None:
-    result = invoke("animate", "radio-chain", "--for", "50ms", "--seed", 4)
+    result = invoke("ui", "radio-chain", "--for", "50ms", "--seed", 4, "--save", "radio-chain.html")
     assert (result.exit_code, result.stdout) == (0, "radio-chain.html\n")
     assert "frames" in result.stderr
     text = (tmp_path / "radio-chain.html").read_text(encoding="utf-8")
-    assert "weir animate radio-chain --seed 4 --from 0s --for 50ms" in text
-    again = invoke("animate", "radio-chain", "--for", "50ms", "--seed", 4, "--out", "b.html", "-q")
+    assert "weir ui radio-chain --seed 4 --save radio-chain.html --from 0s --for 50ms" in text
+    again = invoke("ui", "radio-chain", "--for", "50ms", "--seed", 4, "--save", "b.html", "-q")
     assert again.stderr == ""
     assert (tmp_path / "b.html").read_text(encoding="utf-8") == text
 
 
 def test_a_folder_that_is_not_there_is_an_error(invoke: Invoke) -> None:
-    result = invoke("animate", "radio-chain", "--for", "5ms", "--out", "none/a.html")
+    result = invoke("ui", "radio-chain", "--for", "5ms", "--save", "none/a.html")
     assert result.exit_code == 1
     assert result.stderr.startswith("weir: ")

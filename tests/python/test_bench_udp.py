@@ -150,26 +150,26 @@ def site() -> Iterator[Site]:
 
 
 def test_a_file_over_tcp_arrives_intact(site: Site) -> None:
-    found = site.carry(Transfer("tcp", "cubic", 300_000, {"write_size": 1000}), LOCAL, 20)
+    found = site.run(Transfer("tcp", "cubic", 300_000, {"write_size": 1000}), LOCAL, 20)
     assert (found.is_intact, found.received_bytes, found.failure) == (True, 300_000, None)
     assert found.seconds
     assert found.send_cpu_s is not None
 
 
 def test_what_an_end_says_is_what_failed(site: Site) -> None:
-    found = site.carry(Transfer("tcp", "warp", 1), LOCAL, 20)
+    found = site.run(Transfer("tcp", "warp", 1), LOCAL, 20)
     assert not found.is_intact
     assert "no congestion control 'warp'" in str(found.failure)
 
 
 def test_ends_that_die_or_hang_are_reported(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     dying = Programs([sys.executable, "-c", "raise SystemExit('no more')"], ["cat", "/dev/null"])
-    found = site.carry(Transfer("tcp", "cubic", 1), LOCAL, 20, dying)
+    found = site.run(Transfer("tcp", "cubic", 1), LOCAL, 20, dying)
     assert found.failure == "it ended with exit code 0"
     answer = 'print(\'{"address": "127.0.0.1:9"}\', flush=True); import time; time.sleep(60)'
     silent = Programs(["sleep", "60"], [sys.executable, "-c", answer])
     monkeypatch.setattr("weir.transfer.site._PUBLISH_S", 0.1)
-    assert site.carry(Transfer("tcp", "cubic", 1), LOCAL, 0.1, silent).failure == "timeout"
+    assert site.run(Transfer("tcp", "cubic", 1), LOCAL, 0.1, silent).failure == "timeout"
 
 
 def test_only_a_whole_file_is_given_time_to_close(
@@ -197,7 +197,7 @@ print(json.dumps({"began_ns": time.monotonic_ns(), "cpu_s": 0.1}), flush=True)
         programs = Programs(
             [sys.executable, "-c", sender], [sys.executable, "-c", receiver % arrived]
         )
-        return site.carry(Transfer("tcp", "cubic", 5), LOCAL, 0.5, programs)
+        return site.run(Transfer("tcp", "cubic", 5), LOCAL, 0.5, programs)
 
     assert carry(3).failure == "timeout"
     whole = carry(5)
@@ -218,7 +218,7 @@ sys.stdin.readline()
 print(json.dumps({"began_ns": time.monotonic_ns(), "cpu_s": 0.1}), flush=True)
 """
     programs = Programs([sys.executable, "-c", sender], [sys.executable, "-c", receiver])
-    found = site.carry(Transfer("tcp", "cubic", 5), LOCAL, 20, programs)
+    found = site.run(Transfer("tcp", "cubic", 5), LOCAL, 20, programs)
     assert (found.is_intact, found.received_bytes, found.failure) == (False, 5, "incomplete")
 
 

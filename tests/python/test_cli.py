@@ -12,10 +12,10 @@ import pytest
 from conftest import SHORT, Invoke, started
 
 from weir.base.errors import RunError
-from weir.cli.ending import exit_code
+from weir.cli.exit_codes import exit_code
 from weir.scenario.source import Effective
 
-VERBS = ("compare", "run", "animate", "study", "list", "diff", "report", "export", "doctor")
+VERBS = ("compare", "run", "ui", "study", "list", "diff", "report", "export", "doctor")
 
 SCENARIO = """
 name = "two-flows"

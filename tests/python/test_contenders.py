@@ -110,7 +110,7 @@ def test_the_list_says_what_is_missing(
     done = invoke("list", "contenders", "--json")
     rows = {row["name"]: row for row in json.loads(done.stdout)["rows"]}
     assert set(rows) == set(NAMES)
-    assert "`weir contender build quiche`" in rows["quiche"]["missing"]
+    assert "`weir stack contender quiche`" in rows["quiche"]["missing"]
     monkeypatch.setenv("PATH", str(tmp_path))
     rows = {row["name"]: row for row in catalogue.rows()}
     assert rows["iperf3"]["missing"] == "no program iperf3; Debian packages: iperf3"
@@ -123,7 +123,7 @@ def test_what_is_not_built_comes_with_the_command_that_builds_it(
     older = catalogue.of("contender:quiche(version=0.26.0)")
     assert older is not None
     assert catalogue.missing(older) == (
-        "weir-quiche-0.26.0 is not built; `weir contender build quiche --version 0.26.0`"
+        "weir-quiche-0.26.0 is not built; `weir stack contender quiche --version 0.26.0`"
     )
 
 

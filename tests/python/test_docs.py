@@ -66,11 +66,12 @@ _BEFORE: dict[str, list[tuple[str, ...]]] = {
 """What a verb needs before: comparisons with these options."""
 _TESTED_ELSEWHERE = {
     *("study", "conform", "validate", "relay", "link"),
-    *("send", "recv", "test", "serve", "ui"),
-    "kernel",
+    *("send", "recv", "test", "ui"),
 }
-"""Verbs whose commands take long, have two sides or need a guest kernel."""
-_CHANGE_THE_KERNEL = (["kernel-cc", "install"], ["kernel-cc", "remove"])
+"""Verbs whose commands take long or have two sides."""
+_CHANGE_THE_MACHINE = [["stack", what] for what in ("kernel", "contender", "bpf", "remove")]
+_ALONE = {"--save", "--new-key"}
+"""Options with which a verb of two sides has one."""
 _OTHER_MACHINES = {"--virtual", "--dask", "--hosts"}
 """Options of guests, clusters and runs between hosts."""
 _SHORT = ("--set", "measure.duration=12s", "--set", "measure.warmup=0s")
@@ -92,15 +93,15 @@ class Command:
     @property
     def real_time(self) -> bool:
         """Whether it runs a world with a real clock."""
-        return bool({"udp", "kernel", "kernel-cc"} & set(self.words))
+        return bool({"udp", "kernel", "bpf"} & set(self.words))
 
     @property
     def has_other_tests(self) -> bool:
         """Whether what it does is tested elsewhere: it takes long, or more than one process."""
         words = self.words[1:]
         return (
-            bool(_TESTED_ELSEWHERE & set(words[:1]))
-            or words[:2] in _CHANGE_THE_KERNEL
+            (bool(_TESTED_ELSEWHERE & set(words[:1])) and not _ALONE & set(words))
+            or words[:2] in _CHANGE_THE_MACHINE
             or bool(_OTHER_MACHINES & set(words))
             or any("/test/latest" in word for word in words)
         )
@@ -184,8 +185,8 @@ def test_other_commands_name_what_exists(command: Command) -> None:
 
 def test_a_shell_can_read_every_command(invoke: Invoke) -> None:
     results = ("study", "validate", "list", "diff", "report", "export")
-    real = ("send", "recv", "key", "relay", "link", "kernel-cc")
-    verbs = ("compare", "run", "animate", *results, *real)
+    real = ("send", "recv", "relay", "link", "test", "ui")
+    verbs = ("compare", "run", *results, *real)
     helps = "\n".join(invoke(verb, "--help").output for verb in verbs)
     examples = re.findall(r"^ +(weir .+?) *$", helps, re.MULTILINE)
     assert len(examples) >= 10

@@ -22,7 +22,7 @@ from weir.scenario.source import Source
 
 @contextmanager
 def agent_process(*words: str) -> Iterator[Any]:
-    command = words or ("-m", "weir", "serve", "--stdio")
+    command = words or ("-m", "weir", "test", "--server", "--stdio")
     pipe = subprocess.PIPE
     with subprocess.Popen(
         [sys.executable, *command], stdin=pipe, stdout=pipe, text=True, bufsize=1

@@ -13,7 +13,7 @@ import weir
 
 HEAVY = {"altair", "numpy", "pandas", "polars", "pyarrow", "scipy"}
 
-LIGHT = ["send", "recv", "key", "relay", "link", "list", "doctor"]
+LIGHT = ["send", "recv", "relay", "link", "test", "list", "doctor"]
 
 
 def loaded_by(code: str) -> set[str]:

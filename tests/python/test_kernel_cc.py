@@ -72,18 +72,18 @@ def state_of(name: str) -> str | None:
 @needs_bpf
 def test_it_is_registered_until_it_is_removed(vegas: Path, invoke: Invoke) -> None:
     before = there()
-    with started("kernel-cc", "install", vegas) as process:
+    with started("stack", "bpf", vegas) as process:
         _, stderr = process.communicate()
     assert (process.returncode, NAME in stderr) == (0, True), stderr
     # That process has ended; what it registered has not.
     assert state_of(NAME) == "registered"
-    assert NAME in invoke("kernel-cc", "list").stdout
-    again = invoke("kernel-cc", "install", vegas)
+    assert NAME in invoke("stack", "list").stdout
+    again = invoke("stack", "bpf", vegas)
     assert again.exit_code == 2
-    assert f"'{NAME}' is registered already; `weir kernel-cc remove {NAME}`" in again.stderr
-    assert invoke("kernel-cc", "remove", NAME).exit_code == 0
+    assert f"'{NAME}' is registered already; `weir stack remove {NAME}`" in again.stderr
+    assert invoke("stack", "remove", NAME).exit_code == 0
     assert there() == before
-    gone = invoke("kernel-cc", "remove", NAME)
+    gone = invoke("stack", "remove", NAME)
     assert gone.exit_code == 2
     assert f"no '{NAME}' is registered" in gone.stderr
 
@@ -230,6 +230,6 @@ def test_a_scenario_may_name_it_but_the_simulator_has_it_not(invoke: Invoke) -> 
 def test_anyone_may_list(monkeypatch: pytest.MonkeyPatch, invoke: Invoke) -> None:
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     monkeypatch.setattr("weir.controllers.kernel_cc.registry.available", lambda: ["reno", "cubic"])
-    shown = invoke("kernel-cc", "list").stdout
+    shown = invoke("stack", "list").stdout
     assert "reno" in shown
     assert "comes with Weir" in shown

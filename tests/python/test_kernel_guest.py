@@ -17,6 +17,7 @@ import threading
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -134,14 +135,18 @@ def test_a_kernel_is_chosen_by_its_version_or_series(
             cache.choose(text)
 
 
+def listed(invoke: Invoke) -> list[dict[str, Any]]:
+    rows = json.loads(invoke("stack", "list", "--json").stdout)["rows"]
+    return [row for row in rows if row["kind"] == "kernel"]
+
+
 def test_without_a_kernel_the_message_says_how_to_get_one(home: Path, invoke: Invoke) -> None:
-    with pytest.raises(KernelError, match="`weir kernel build` makes it"):
+    with pytest.raises(KernelError, match="`weir stack kernel` makes it"):
         cache.needed()
     installed(home, "", digest="another")
     with pytest.raises(KernelError, match="made for another version of Weir"):
         cache.needed()
-    listed = invoke("kernel", "list", "--json")
-    assert [row["is_current"] for row in json.loads(listed.stdout)["rows"]] == [False]
+    assert [row["is_current"] for row in listed(invoke)] == [False]
 
 
 # The build, of a source that compiles nothing.
@@ -212,12 +217,12 @@ def test_a_kernel_with_virtual_counters_stands_next_to_the_usual_one(
     source: Path, invoke: Invoke
 ) -> None:
     usual, _, _ = made(source)
-    with pytest.raises(KernelError, match=r"^--virtual-tsc: .*`weir kernel build --virtual-tsc`"):
+    with pytest.raises(KernelError, match=r"^--virtual-tsc: .*`weir stack kernel --virtual-tsc`"):
         cache.needed(virtual_tsc=True)
     other, is_new = building.build(source=source, jobs=1, report=lambda *_: None, virtual_tsc=True)
     assert is_new
     assert (cache.needed(), cache.needed(virtual_tsc=True)) == (usual, other)
-    rows = json.loads(invoke("kernel", "list", "--json").stdout)["rows"]
+    rows = listed(invoke)
     assert sorted(row["virtual_tsc"] for row in rows) == [False, True]
     assert all(row["is_current"] for row in rows)
 
@@ -308,7 +313,7 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, invoke: Inv
     monkeypatch.setattr(recipe, "SOURCES", Path("/nowhere"))
     monkeypatch.setattr(shutil, "which", lambda name: None if name == "bison" else name)
     monkeypatch.setattr(recipe, "sources", list)
-    result = invoke("kernel", "build")
+    result = invoke("stack", "kernel")
     assert result.exit_code == 1
     assert "apt-get install linux-source-6.1 bison" in result.stderr
 

@@ -1,4 +1,4 @@
-"""Traces of Linux's TCP behind our own router, recorded in guests by `weir kernel record`."""
+"""Traces of Linux's TCP behind our own router, recorded in guests by `weir validate --record`."""
 
 from __future__ import annotations
 

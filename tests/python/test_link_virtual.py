@@ -454,7 +454,7 @@ def test_without_a_kernel_the_message_says_how_to_get_one(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     result = invoke("link", "--virtual", "--", "true")
     assert result.exit_code == 1
-    assert "`weir kernel build` makes it" in result.stderr
+    assert "`weir stack kernel` makes it" in result.stderr
 
 
 @pytest.fixture

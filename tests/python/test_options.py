@@ -24,7 +24,7 @@ from weir.links.link import Link
 from weir.links.relay import Relay
 from weir.modelling.inputs import measure
 from weir.pathtest import ssh
-from weir.pathtest.options import PathTest
+from weir.pathtest.options import PathTest, ServerOptions
 from weir.running.execution import Execution
 from weir.scenario.plans import Comparison
 from weir.transfer.files import receive, send
@@ -37,7 +37,7 @@ VERBS: dict[str, tuple[Callable[..., Any], ...]] = {
     "recv": (receive,),
     "relay": (Relay,),
     "link": (Link, GuestOptions),
-    "test": (PathTest, ssh.started),
+    "test": (PathTest, ServerOptions, ssh.started),
     "export": (export,),
     "model": (measure,),
     "advise": (AdviceOptions, measure),
@@ -45,7 +45,7 @@ VERBS: dict[str, tuple[Callable[..., Any], ...]] = {
     "validate": (validation.comparison, validation.validate),
 }
 """What the options of a verb are those of."""
-MOST_WRITTEN = 70
+MOST_WRITTEN = 45
 """Options that only the command line has, and what turns all into Typer's."""
 
 FOLDER = Path(cli.__file__).parent
@@ -104,7 +104,7 @@ def test_an_option_stands_next_to_its_type() -> None:
     @documented()
     def dig(
         place: str,
-        deep: Annotated[str, Option("How deep; with {wet}, less.", form="SIZE")] = "1m",
+        deep: Annotated[str, Option("How deep; with {wet}, less.", metavar="SIZE")] = "1m",
         *,
         wet: Annotated[bool, Option("Whether `it rains`.")] = False,
     ) -> None:

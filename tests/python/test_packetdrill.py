@@ -1,4 +1,4 @@
-"""`weir packetdrill`: the scripts of this repository hold, and what fails is reported."""
+"""`weir conform` with packet scripts: those of this repository hold, failures are reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HANDSHAKE = """
 
 
 def test_the_scripts_of_this_repository_hold(invoke: Invoke) -> None:
-    result = invoke("packetdrill", SCRIPTS, "--json")
+    result = invoke("conform", SCRIPTS, "--json")
     assert result.exit_code == 0, result.output
     rows = json.loads(result.stdout)["rows"]
     assert len(rows) == len(list(SCRIPTS.rglob("*.pkt"))) > 5
@@ -35,7 +35,7 @@ def test_the_scripts_of_this_repository_hold(invoke: Invoke) -> None:
 def test_a_failure_shows_both_packets(invoke: Invoke, tmp_path: Path) -> None:
     file = tmp_path / "wrong.pkt"
     file.write_text(f"{HANDSHAKE}+0 write(4, ..., 1000) = 1000\n+0 > P. 1:1001(1000) ack 2\n")
-    result = invoke("packetdrill", file)
+    result = invoke("conform", file)
     assert result.exit_code == 1
     lines = result.stdout.splitlines()
     assert lines[0].endswith("live packet field tcp_ack: expected: 2 vs actual: 1")
@@ -50,9 +50,9 @@ def test_a_stack_replaces_that_of_the_script(invoke: Invoke, tmp_path: Path) -> 
         "+0 write(4, ..., 2000) = 2000\n+0 > . 1:1001(1000) ack 1\n+0 > P. 1001:2001(1000) ack 1\n"
     )
     file.write_text(HANDSHAKE + write)
-    assert invoke("packetdrill", file).exit_code == 0
-    assert invoke("packetdrill", file, "--stack", "stop-and-wait/none").exit_code == 1
-    wrong = invoke("packetdrill", file, "--stack", "rack/cubik")
+    assert invoke("conform", file).exit_code == 0
+    assert invoke("conform", file, "--stack", "stop-and-wait/none").exit_code == 1
+    wrong = invoke("conform", file, "--stack", "rack/cubik")
     assert wrong.exit_code == 2
     assert "cubik" in wrong.stderr
 
@@ -62,13 +62,13 @@ def test_a_known_failure_that_passes_is_a_failure(invoke: Invoke, tmp_path: Path
     write = "+0 write(4, ..., 1000) = 1000\n+0 > P. 1:1001(1000) ack {}\n"
     head = "# known: sim: a reason\n"
     file.write_text(head + HANDSHAKE + write.format(2))
-    result = invoke("packetdrill", file)
+    result = invoke("conform", file)
     assert (result.exit_code, result.stdout.splitlines()[0]) == (0, f"known {file}: a reason")
     file.write_text(head + HANDSHAKE + write.format(1))
-    result = invoke("packetdrill", file)
+    result = invoke("conform", file)
     assert (result.exit_code, result.stdout.splitlines()[0]) == (1, f"unexpected {file}: a reason")
     file.write_text("# skip: sim: another\n" + HANDSHAKE + write.format(2))
-    assert invoke("packetdrill", file, "--quiet").stdout.splitlines() == ["1 scripts: 1 skip"]
+    assert invoke("conform", file, "--quiet").stdout.splitlines() == ["1 scripts: 1 skip"]
 
 
 @pytest.mark.parametrize(
@@ -84,13 +84,22 @@ def test_what_is_no_script_is_refused(
 ) -> None:
     file = tmp_path / "bad.pkt"
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    result = invoke("packetdrill", file)
+    result = invoke("conform", file)
     assert result.exit_code == 2
     assert f"{file}{part}" in result.stderr.replace("\n", "")
-    missing = invoke("packetdrill", tmp_path / "none.pkt")
+    missing = invoke("conform", tmp_path / "none.pkt")
     assert (missing.exit_code, "No such file" in missing.stderr) == (2, True)
 
 
 def test_a_folder_without_scripts_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no scripts"):
         script_files.read([tmp_path])
+
+
+def test_scripts_and_suites_do_not_mix(invoke: Invoke) -> None:
+    refused = invoke("conform", SCRIPTS, "cubic")
+    assert refused.exit_code == 2
+    assert "cubic: name suites, or files and folders of scripts, not both" in refused.stderr
+    refused = invoke("conform", SCRIPTS, "--repeat", 3)
+    assert refused.exit_code == 2
+    assert "--repeat 3 has no effect on packet scripts" in refused.stderr

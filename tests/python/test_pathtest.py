@@ -1,4 +1,4 @@
-"""`weir test` and `weir serve`: what they measure, whom they admit, and what a server endures."""
+"""`weir test` and its server: what they measure, whom they admit, and what a server endures."""
 
 from __future__ import annotations
 
@@ -206,15 +206,15 @@ def test_a_client_refuses_a_server_that_does_not_prove_its_key() -> None:
 def test_a_server_needs_a_key_or_the_word_that_it_has_none(invoke: Invoke, tmp_path: Path) -> None:
     file = key_file(tmp_path, KEY)
     for options in ((), ("--no-key", "--key-file", file)):
-        result = invoke("serve", *options)
+        result = invoke("test", "--server", *options)
         assert result.exit_code == 2
         assert "--no-key" in result.output
     for option, value, least in (("--max-rate", "999bit", "1kbit"), ("--max-time", "0s", "500ms")):
-        result = invoke("serve", "--no-key", "--listen", "127.0.0.1:0", option, value)
+        result = invoke("test", "--server", "--no-key", "--listen", "127.0.0.1:0", option, value)
         assert result.exit_code == 2
         assert f"{option} {value}: allowed is {least} or more" in result.output
     file.write_text("abc", encoding="ascii")
-    result = invoke("serve", "--key-file", file)
+    result = invoke("test", "--server", "--key-file", file)
     assert result.exit_code == 2
     assert "64 hexadecimal digits" in result.output
 
@@ -440,7 +440,7 @@ def test_bad_input(options: tuple[str, ...], message: str, invoke: Invoke) -> No
 def test_where_no_server_is(invoke: Invoke) -> None:
     result = invoke("test", f"127.0.0.1:{free_port()}", "--no-report")
     assert result.exit_code == 1
-    assert "start weir serve there" in result.output
+    assert "start weir test --server there" in result.output
 
 
 def test_all_loads_have_the_same_tables(invoke: Invoke) -> None:

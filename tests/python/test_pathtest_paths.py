@@ -28,7 +28,7 @@ from weir.processes import netns
 def measured_up(left: netns.Namespace, right: netns.Namespace, folder: Path, *words: str) -> Any:
     """A test up from left to right; its row."""
     program = [sys.executable, "-m", "weir"]
-    serve = [*program, "serve", "--no-key", "--listen", f"{right.address}:9077"]
+    serve = [*program, "test", "--server", "--no-key", "--listen", f"{right.address}:9077"]
     with right.start(serve, stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None

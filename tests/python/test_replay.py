@@ -1,4 +1,4 @@
-"""`weir animate` of scenarios over links: one page that runs the scenario as the simulator does."""
+"""`weir ui --save` of scenarios over links: a page that runs them as the simulator does."""
 
 from __future__ import annotations
 
@@ -68,19 +68,20 @@ def test_numbers_without_an_end_are_toml() -> None:
 
 
 def test_the_page_holds_scenario_seed_and_time(invoke: Invoke, built: Path) -> None:
-    result = invoke("animate", "two-flows", "--from", "12s", "--for", "300ms", "--seed", 7)
+    span = ("--from", "12s", "--for", "300ms", "--seed", 7)
+    result = invoke("ui", "two-flows", *span, "--save", "two-flows.html")
     assert (result.exit_code, result.stdout) == (0, "two-flows.html\n")
     assert result.stderr == "the page simulates the run; open it in any browser\n"
     text = Path("two-flows.html").read_text(encoding="utf-8")
     (inside,) = re.findall(r'<script type="application/json" id="animation">(.*?)</script>', text)
     data = json.loads(inside)
     assert (data["seed"], data["from_s"], data["to_s"]) == ("7", 12, 12.3)
-    assert data["command"] == "weir animate two-flows --seed 7 --from 12s --for 300ms"
+    assert (
+        data["command"] == "weir ui two-flows --seed 7 --save two-flows.html --from 12s --for 300ms"
+    )
     assert "lab.js" not in text
     assert "<title>two-flows</title>" in text
-    again = invoke(
-        "animate", "two-flows", "--from", "12s", "--for", "300ms", "--seed", 7, "-o", "b"
-    )
+    again = invoke("ui", "two-flows", *span, "--save", "b")
     assert again.exit_code == 0
     assert Path("b").read_text(encoding="utf-8") == text
     assert built.is_dir()
@@ -108,7 +109,7 @@ def test_the_policy_allows_its_script_alone(chromium: Any, tmp_path: Path) -> No
 def test_what_cannot_be_shown_is_refused(
     invoke: Invoke, tmp_path: Path, args: list[str], message: str
 ) -> None:
-    result = invoke("animate", "two-flows", *args)
+    result = invoke("ui", "two-flows", "--save", "two-flows.html", *args)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
     assert not list(tmp_path.glob("*.html"))
@@ -130,7 +131,7 @@ def test_without_the_page_the_error_names_make_lab(
     invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(page, "_FOLDERS", (tmp_path / "nowhere",))
-    result = invoke("animate", "two-flows")
+    result = invoke("ui", "two-flows", "--save", "two-flows.html")
     assert result.exit_code == 2
     assert "run make lab" in " ".join(result.stderr.split())
     assert not list(tmp_path.glob("*.html"))
@@ -147,7 +148,7 @@ def test_the_page_runs_as_the_simulator_does(
         pytest.skip(str(error))
     sets = {"measure.duration": "15s", "measure.warmup": "1s"}
     given = [word for item in sets.items() for word in ("--set", "=".join(item))]
-    result = invoke("animate", name, *given, "--from", "12s", "--for", "100ms", "-o", "page.html")
+    result = invoke("ui", name, *given, "--from", "12s", "--for", "100ms", "--save", "page.html")
     assert result.exit_code == 0, result.stderr
     results = weir.run(name, sets=sets, repeat=1, out=tmp_path, show_progress=False)
     with opened(chromium, Path("page.html")) as tab:

@@ -22,7 +22,6 @@ from weir.results import manifest, schemas
 ROOT = Path(__file__).parents[2]
 SHORT = ("--repeat", "1", "--quiet", "--json")
 PRINTED = re.compile(r'(?:print_json|list_plan)\(\s*"(?P<command>[a-z-]+)')
-KERNEL_COMMAND = re.compile(r'_print\("(?P<command>kernel [a-z]+)"')
 
 
 def registry() -> Registry[Any]:
@@ -67,7 +66,6 @@ def test_everything_that_is_printed_has_a_schema() -> None:
     sources = (ROOT / "python" / "weir" / "cli").glob("*.py")
     texts = [source.read_text(encoding="utf-8") for source in sources]
     commands = {match["command"] for text in texts for match in PRINTED.finditer(text)}
-    commands |= {match["command"] for text in texts for match in KERNEL_COMMAND.finditer(text)}
     assert len(commands) > 12
     known = {command.partition(" ")[0] for command in commands}
     assert known <= set(schemas.names())
@@ -130,14 +128,17 @@ def test_what_a_validation_prints(invoke: Invoke) -> None:
     assert document["score"]
 
 
+def test_what_conform_prints(invoke: Invoke) -> None:
+    scripts = ROOT / "tests" / "packetdrill" / "slow-start"
+    printed(invoke, "conform", "conform", scripts, "--json")
+
+
 def test_what_says_what_there_is(invoke: Invoke) -> None:
     printed(invoke, "list", "list", "--json")
     result = invoke("doctor", "--json")
     check("doctor", json.loads(result.stdout))
-    for words, name in [(("kernel", "list"), "kernel"), (("kernel-cc", "list"), "kernel-cc")]:
-        result = invoke(*words, "--json")
-        if result.exit_code == 0:
-            check(name, json.loads(result.stdout))
+    rows = printed(invoke, "stack", "stack", "list", "--json")["rows"]
+    assert {row["kind"] for row in rows} >= {"contender", "bpf"}
 
 
 def test_what_a_relay_prints(invoke: Invoke) -> None:

@@ -12,7 +12,7 @@ from test_transfer import Receiver
 
 
 def _key(invoke: Invoke, path: Path) -> Path:
-    assert invoke("key", path).exit_code == 0
+    assert invoke("recv", "--new-key", path).exit_code == 0
     return path
 
 
@@ -21,10 +21,10 @@ def test_a_key_is_new_private_and_never_replaced(invoke: Invoke, tmp_path: Path)
     assert len(bytes.fromhex(one.read_text())) == 32
     assert one.read_text() != two.read_text()
     assert one.stat().st_mode & 0o077 == 0
-    again = invoke("key", one)
+    again = invoke("recv", "--new-key", one)
     assert again.exit_code == 2
     assert "already exists" in again.output
-    nowhere = invoke("key", tmp_path / "no" / "folder")
+    nowhere = invoke("recv", "--new-key", tmp_path / "no" / "folder")
     assert nowhere.exit_code == 2
     assert "No such file" in nowhere.output
 

@@ -51,7 +51,7 @@ def test_it_runs_in_guests_by_default() -> None:
     try:
         plan = study.plan(settings)
     except InputError as error:
-        if "is not built; `weir contender build" not in str(error):
+        if "is not built; `weir stack contender" not in str(error):
             raise
         pytest.skip(str(error))
     assert plan.needs_guests

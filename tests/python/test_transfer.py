@@ -25,6 +25,9 @@ class _StopReceivingError(Exception):
     pass
 
 
+USUAL = {"memory": "64mib", "quota": None, "partial_expiry": "168h"}
+
+
 class Receiver:
     """A receiver in a thread of its own."""
 
@@ -34,7 +37,7 @@ class Receiver:
         self.failures: list[str] = []
         self.bytes_done = 0
         self._listening, self._stop = threading.Event(), threading.Event()
-        self._limits = {"max_size": None, "max_files": 100, "once": False, **limits}
+        self._limits = {"max_size": None, "max_files": 100, "once": False, **USUAL, **limits}
         self._thread = threading.Thread(target=self._run)
 
     def __enter__(self) -> Receiver:
@@ -239,7 +242,7 @@ def test_an_interrupted_receiver_says_so(tmp_path: Path) -> None:
 
 def test_what_is_not_wanted_is_refused_with_a_reason(invoke: Invoke, tmp_path: Path) -> None:
     small, large = _file(tmp_path / "small.bin", 1000), _file(tmp_path / "large.bin", 2000)
-    with Receiver(tmp_path / "in", max_size=1500, max_files=2) as receiver:
+    with Receiver(tmp_path / "in", max_size="1500b", max_files=2) as receiver:
         result = invoke("send", small, large, receiver.address)
         crowd = invoke("send", small, small, small, receiver.address)
     assert (result.exit_code, crowd.exit_code) == (1, 1)
@@ -250,7 +253,7 @@ def test_what_is_not_wanted_is_refused_with_a_reason(invoke: Invoke, tmp_path: P
 
 def test_a_quota_bounds_what_all_senders_leave(invoke: Invoke, tmp_path: Path) -> None:
     first, second = _file(tmp_path / "1.bin", 1_000_000), _file(tmp_path / "2.bin", 1_000_000)
-    with Receiver(tmp_path / "in", quota=1_500_000) as receiver:
+    with Receiver(tmp_path / "in", quota="1500kb") as receiver:
         kept = invoke("send", first, receiver.address)
         refused = invoke("send", second, receiver.address)
         again = invoke("send", first, receiver.address)

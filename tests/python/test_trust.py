@@ -59,7 +59,7 @@ VERBS = {
     "dry run": ("run", "foreign.toml", "--dry-run"),
     "world udp": ("run", "foreign.toml", "--world", "udp"),
     "sweep of its own": ("run", "swept.toml", "--dry-run"),
-    "animate": ("animate", "radio.toml"),
+    "ui": ("ui", "radio.toml", "--save", "radio.html"),
     "qlog": ("export", "results/foreign/latest", "-f", "qlog"),
     "pcapng": ("export", "results/foreign/latest", "-f", "pcapng"),
 }

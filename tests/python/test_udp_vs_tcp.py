@@ -36,7 +36,7 @@ from weir.studies.udp_vs_tcp.findings import findings
 from weir.studies.udp_vs_tcp.published import Source, load
 from weir.transfer.ends import hosts
 from weir.transfer.model import JUMBO, LOCAL, Network, Outcome, Transfer
-from weir.transfer.runs import GIVEN_UP, Carrier, tables
+from weir.transfer.runs import GIVEN_UP, TransferRunner, tables
 from weir.transfer.site import memory
 
 WAITS = ("1B", "28KB")
@@ -266,7 +266,7 @@ class Hopeless:
     def __init__(self) -> None:
         self.carried: list[int] = []
 
-    def carry(self, transfer: Transfer, network: Network, limit_s: float) -> Outcome:
+    def run(self, transfer: Transfer, network: Network, limit_s: float) -> Outcome:
         assert network == LOCAL
         assert limit_s == pytest.approx(8.0)
         self.carried.append(transfer.size_bytes)
@@ -275,7 +275,7 @@ class Hopeless:
 
 def test_a_row_that_took_too_long_is_not_tried_with_larger_files() -> None:
     site = Hopeless()
-    carrier = Carrier(site)
+    carrier = TransferRunner(site)
     plan = study_plan(EXTENTS["small"], "small", 2, 1)
     own = [run for run in plan.runs if run.case.label.startswith("local, TCP (1500B)")]
     failures = [carrier(run.case.scenario, run.seed)["flows"]["failure"].item() for run in own]

@@ -1,6 +1,6 @@
-// The page as `weir animate` writes it: with a scenario in it.
+// The page as `weir ui --save` writes it: with a scenario in it.
 
-/** The scenario in a page that `weir animate` wrote. */
+/** The scenario in a page that `weir ui --save` wrote. */
 export interface AnimationData {
   text: string;
   seed: string;

@@ -92,7 +92,7 @@ class Page {
     else await this.restart(time);
   }
 
-  /** What `weir animate` wrote: a run, and the part of it to show. */
+  /** What `weir ui --save` wrote: a run, and the part of it to show. */
   private async play({ text, seed, from_s, to_s }: AnimationData): Promise<void> {
     this.controls.take({ ...defaults(), text, seed: BigInt(seed) });
     this.board.range = [from_s, to_s];

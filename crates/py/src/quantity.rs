@@ -1,5 +1,7 @@
 //! Quantities with units and an index of fairness, as plain numbers for Python.
 
+use std::str::FromStr;
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use weir_units::{Bytes, Duration, Rate, Ratio, UnitError};
@@ -19,6 +21,11 @@ pub(crate) fn parse_quantity(kind: &str, text: &str) -> PyResult<f64> {
         }
     };
     value.map_err(|error: UnitError| PyValueError::new_err(error.to_string()))
+}
+
+/// Reads an argument; the error names it.
+pub(crate) fn quantity<T: FromStr<Err = UnitError>>(name: &str, text: &str) -> PyResult<T> {
+    text.parse().map_err(|error| PyValueError::new_err(format!("{name}: {error}")))
 }
 
 /// Jain's index from the sums of `count` values and of their squares.

@@ -101,9 +101,9 @@ pub(crate) struct UdpRelay {
 #[pymethods]
 impl UdpRelay {
     /// Listens at the first of two `addresses` and relays to the second. `options` hold for both
-    /// directions, the two of `ways` (up, down) for one each. Corruption flips 1 to `max_flips` bits.
+    /// directions, the two of `ways` (up, down) for one each. Corruption flips 1 to `corrupt_bits` bits.
     #[new]
-    #[pyo3(signature = (addresses, options, ways, serial, seed, clients, idle, max_flips=1))]
+    #[pyo3(signature = (addresses, options, ways, serial, seed, clients, idle, corrupt_bits=1))]
     #[allow(clippy::too_many_arguments, reason = "the options of weir relay")]
     fn new(
         addresses: [String; 2],
@@ -113,7 +113,7 @@ impl UdpRelay {
         seed: u64,
         clients: usize,
         idle: &str,
-        max_flips: u8,
+        corrupt_bits: u8,
     ) -> PyResult<Self> {
         let kind = if serial { RelayKind::Serial } else { RelayKind::DelayLine };
         let (links, route) = hosted(kind, &options, &ways[0], &ways[1])?;
@@ -129,7 +129,7 @@ impl UdpRelay {
             to,
             links,
             route,
-            max_flips,
+            corrupt_bits,
             seed,
             clients,
             idle,

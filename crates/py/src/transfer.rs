@@ -17,6 +17,7 @@ use weir_transfer::{
 use weir_units::{Bytes, Duration, Rate};
 
 use crate::congestion::{Fault, Faults, host_controller};
+use crate::quantity::quantity;
 
 create_exception!(
     weir,
@@ -28,19 +29,19 @@ create_exception!(
 /// Sends files and says what became of them: a row per file, and facts about the whole. `on_event` is
 /// called several times a second; what it raises ends the transfer.
 #[pyfunction]
-#[pyo3(signature = (paths, target, *, stack, mss, initial_window, max_rate_bps, pacing, max_retransmits, max_wait_s, on_event, key_file=None))]
+#[pyo3(signature = (paths, target, *, stack, mss, initial_window, rate, pacing, max_retransmits, max_wait, on_event, key_file=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of weir send, by keyword")]
 pub(crate) fn send_files<'py>(
     py: Python<'py>,
     paths: Vec<PathBuf>,
     target: &str,
     stack: &str,
-    mss: u32,
+    mss: &str,
     initial_window: u32,
-    max_rate_bps: Option<u64>,
+    rate: Option<&str>,
     pacing: bool,
     max_retransmits: u32,
-    max_wait_s: f64,
+    max_wait: &str,
     on_event: Py<PyAny>,
     key_file: Option<PathBuf>,
 ) -> PyResult<(Vec<Bound<'py, PyDict>>, Bound<'py, PyDict>)> {
@@ -48,12 +49,12 @@ pub(crate) fn send_files<'py>(
     let faults = Arc::default();
     let options = SendOptions {
         carrier: carrier(py, stack, &faults).map_err(bad)?,
-        mss,
+        mss: u32::try_from(quantity::<Bytes>("mss", mss)?.get()).unwrap_or(u32::MAX),
         initial_window,
-        max_rate: max_rate_bps.map(Rate::from_bits_per_sec),
+        max_rate: rate.map(|rate| quantity("rate", rate)).transpose()?,
         pacing,
         max_retransmits,
-        max_wait: Duration::from_nanos((max_wait_s * 1e9) as u64),
+        max_wait: quantity("max_wait", max_wait)?,
         key: read_key(key_file)?,
     };
     options.validate().map_err(bad)?;
@@ -79,19 +80,19 @@ pub(crate) fn send_files<'py>(
 /// Receives files until interrupted, or with `once` until the first session is over. `on_event` is called
 /// with what happens: `listening`, `progress`, `ended`; what it raises ends the receiver.
 #[pyfunction]
-#[pyo3(signature = (folder, bind, *, max_size, max_files, once, on_event, memory=64 << 20, quota=None, partial_expiry_s=604_800.0, key_file=None, key_dir=None))]
+#[pyo3(signature = (folder, bind, *, max_size, max_files, once, on_event, memory, quota, partial_expiry, key_file=None, key_dir=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of weir recv, by keyword")]
 pub(crate) fn receive_files(
     py: Python<'_>,
     folder: PathBuf,
     bind: &str,
-    max_size: Option<u64>,
+    max_size: Option<&str>,
     max_files: u32,
     once: bool,
     on_event: Py<PyAny>,
-    memory: u64,
-    quota: Option<u64>,
-    partial_expiry_s: f64,
+    memory: &str,
+    quota: Option<&str>,
+    partial_expiry: &str,
     key_file: Option<PathBuf>,
     key_dir: Option<PathBuf>,
 ) -> PyResult<()> {
@@ -100,15 +101,20 @@ pub(crate) fn receive_files(
             format!("'{bind}' is no ADDR:PORT to listen on, as 0.0.0.0:9000 and [::]:9000 are");
         PyValueError::new_err(problem)
     })?;
-    let max_size = max_size.map(Bytes);
+    let memory_size: Bytes = quantity("memory", memory)?;
+    if memory_size < LEAST_MEMORY {
+        let problem = format!("memory='{memory}': at least 2mib are needed, for one sender");
+        return Err(PyValueError::new_err(problem));
+    }
+    let size = |name, text: Option<&str>| text.map(|text| quantity(name, text)).transpose();
     let options = RecvOptions {
         bind,
         folder,
-        max_size,
+        max_size: size("max_size", max_size)?,
         max_files,
-        memory: Bytes(memory),
-        quota: quota.map(Bytes),
-        expiry: Duration::from_nanos((partial_expiry_s * 1e9) as u64),
+        memory: memory_size,
+        quota: size("quota", quota)?,
+        expiry: quantity("partial_expiry", partial_expiry)?,
         once,
         keys: read_keys(key_file, key_dir)?,
     };
@@ -119,6 +125,9 @@ pub(crate) fn receive_files(
         (None, result) => result.map_err(failure),
     }
 }
+
+/// A session holds up to 1 MiB of early data, and its buffers may be twice as large.
+const LEAST_MEMORY: Bytes = Bytes(2 << 20);
 
 /// What carries the files; a controller in Python is read from its file.
 fn carrier(py: Python<'_>, stack: &str, faults: &Arc<Faults>) -> Result<Carrier, String> {

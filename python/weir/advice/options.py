@@ -22,36 +22,41 @@ class AdviceOptions:
         Option(
             "Controllers to try, also with a recovery scheme, as in `rack/bbr`.",
             MEASUREMENT,
-            form="NAME,...",
-            otherwise="eight of Linux, bbr3 and copa",
+            metavar="NAME,...",
+            default_text="eight of Linux, bbr3 and copa",
         ),
     ] = None
     size: Annotated[
         str | None,
         Option(
-            "Bytes to transfer, as in `10mb`.", MEASUREMENT, form="SIZE", otherwise="as measured"
+            "Bytes to transfer, as in `10mb`.",
+            MEASUREMENT,
+            metavar="SIZE",
+            default_text="as measured",
         ),
     ] = None
     windows: Annotated[
-        str | None, Option("Receiver's windows to try.", MEASUREMENT, form="SIZE,...")
+        str | None, Option("Receiver's windows to try.", MEASUREMENT, metavar="SIZE,...")
     ] = None
     queues: Annotated[
         str | None,
         Option(
             "Queues of the bottleneck to try: a size or a discipline, as in `1bdp,fq-codel`.",
             MEASUREMENT,
-            form="QUEUE,...",
+            metavar="QUEUE,...",
         ),
     ] = None
     mss: Annotated[
-        str | None, Option("Largest segments to try.", MEASUREMENT, form="BYTES,...")
+        str | None, Option("Largest segments to try.", MEASUREMENT, metavar="BYTES,...")
     ] = None
     streams: Annotated[
         str | None,
-        Option("Numbers of connections to try that share the transfer.", MEASUREMENT, form="N,..."),
+        Option(
+            "Numbers of connections to try that share the transfer.", MEASUREMENT, metavar="N,..."
+        ),
     ] = None
-    repeat: Annotated[int, Option("Runs each.", MEASUREMENT, short="-n", least=2)] = 8
-    seed: Annotated[int, Option("Random seed.", MEASUREMENT, least=0)] = 1
+    repeat: Annotated[int, Option("Runs each.", MEASUREMENT, short="-n", min=2)] = 8
+    seed: Annotated[int, Option("Random seed.", MEASUREMENT, min=0)] = 1
 
     def names(self) -> list[str]:
         """Returns the controllers to try.

@@ -21,17 +21,17 @@ def study(
     name: str,
     *,
     size: Annotated[
-        str, Option("Number of cases and length of runs.", MEASUREMENT, form="|".join(SIZES))
+        str, Option("Number of cases and length of runs.", MEASUREMENT, metavar="|".join(SIZES))
     ] = Settings.size,
     repeat: Annotated[
         int | None,
-        Option("Runs per cell.", MEASUREMENT, otherwise="the study's own", short="-n", least=1),
+        Option("Runs per cell.", MEASUREMENT, default_text="the study's own", short="-n", min=1),
     ] = Settings.repeat,
     seed: Annotated[
-        int, Option("Random seed of the first repeat.", MEASUREMENT, least=0)
+        int, Option("Random seed of the first repeat.", MEASUREMENT, min=0)
     ] = Settings.seed,
     world: Annotated[
-        str | None, replace(WORLD, otherwise="the study's first, mostly `sim`")
+        str | None, replace(WORLD, default_text="the study's first, mostly `sim`")
     ] = None,
     out: Out = RESULTS,
     jobs: Jobs = None,

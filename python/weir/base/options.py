@@ -29,25 +29,27 @@ class Option:
     about: str
     """What it does. Code is in backticks, and other options in braces."""
     group: str = ""
-    form: str | None = None
+    metavar: str | None = None
     """What stands for its value in `--help`."""
     key: str | None = None
     """The key of the scenario that it sets."""
     example: str | None = None
     """A value with its unit; None if it has no unit."""
-    otherwise: str = ""
+    default_text: str = ""
     """The default, if that depends on other options."""
     short: str | None = None
-    least: int | None = None
-    most: int | None = None
+    min: int | None = None
+    max: int | None = None
     python_only: bool = False
     flag: str = ""
     """Its name on the command line, if that is another: of a repeated option, the singular."""
+    hidden: bool = False
+    """Whether `--help` leaves it out."""
 
     def documentation(self) -> str:
         """What it does, as a docstring says it."""
         text = re.sub(r"\{(\w+)\}", r"`\1`", self.about)
-        default = re.sub(r"\{(\w+)\}", r"`\1`", self.otherwise)
+        default = re.sub(r"\{(\w+)\}", r"`\1`", self.default_text)
         return f"{text} Default: {default}." if default else text
 
     def help(self) -> str:
@@ -56,7 +58,7 @@ class Option:
 
     def shown_default(self) -> str:
         """The default as `--help` shows it, if it depends on other options."""
-        return _for_command_line(self.otherwise)
+        return _for_command_line(self.default_text)
 
 
 Source = Callable[..., Any]

@@ -16,6 +16,7 @@ from weir.base.errors import InputError
 from weir.base.grid import Grid
 from weir.base.options import chosen
 from weir.cli import options, output, table
+from weir.cli.help import Verb
 from weir.cli.model import ReportFile, refuse_existing
 from weir.modelling import inputs
 
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from weir.advice.predictions import Prediction
     from weir.modelling.measured import Measurement
 
-_HELP = """Predict which congestion control would help on the path behind a packet capture.
-
-INPUT is a capture made at the sender, or a result directory.
+_HELP = """INPUT is a capture made at the sender, or a result directory.
 Models the path as weir model does, simulates the transfer with each controller on it, and ranks
 them. Each repeat draws the path from the intervals of the model.
 
@@ -40,12 +39,12 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir advise slow.pcapng --stacks cubic,bbr --queues fq-codel,2bdp --streams 4"""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(advise)
 
 
-@table.taking(AdviceOptions, inputs.measure)
+@table.with_options_of(AdviceOptions, inputs.measure)
 def advise(
     source: Annotated[Path, typer.Argument(metavar="INPUT", help="Capture, or result directory.")],
     *,

@@ -11,7 +11,7 @@ import typer
 
 from weir._native import version
 from weir.base.errors import InputError, StoppedError, unknown
-from weir.cli.ending import exit_code
+from weir.cli.exit_codes import exit_code
 from weir.cli.help import Group, Verb
 
 _DESCRIPTION = (
@@ -23,40 +23,46 @@ _DESCRIPTION = (
     "interrupted (finished runs are kept, and --resume continues)."
 )
 
-_VERBS = {
-    "compare": "Run several stacks on the same network with the same seeds, and compare them.",
-    "run": "Run a scenario file: every point of its sweep, every repeat.",
-    "ui": "Explore results in the laboratory's page, until Ctrl-C.",
-    "animate": "Play a run packet by packet, in one HTML file.",
-    "study": "Reproduce a published experiment and print published and measured values.",
-    "send": "Send files to weir recv over UDP, with any of Weir's transports.",
-    "recv": "Receive files from weir send, from any number of senders, until Ctrl-C.",
-    "key": "Write a new key to FILE, for the --key-file of weir send and weir recv.",
-    "test": "Measure the path to a machine that runs weir serve.",
-    "serve": "Take part in path tests of weir test, until Ctrl-C.",
-    "relay": "Relay UDP with configurable delay, loss and reordering.",
-    "link": "Run a command behind an emulated link, with real packets and the kernel's own TCP.",
-    "kernel": "Build and list guest kernels for --world kernel --virtual.",
-    "contender": "Build programs of other projects that run as stacks in --world kernel.",
-    "kernel-cc": "Add congestion controls to this machine's kernel, as BPF programs.",
-    "packetdrill": "Run packetdrill scripts against Weir's transport or Linux's TCP.",
-    "validate": "Run the same scenarios in the simulator and in Linux's TCP, and compare.",
-    "conform": "Judge stacks by test cases of drafts, RFCs and bug reports.",
-    "list": "List controllers, queues, scenarios, studies, metrics and more.",
-    "diff": "Compare two result directories, metric by metric, with 95 % intervals of the "
-    "differences.",
-    "read": "Read packet captures, qlogs or results, and show what limited each connection.",
-    "model": "Make a scenario of the path behind a packet capture.",
-    "advise": "Predict which congestion control would help on the path behind a packet capture.",
-    "report": "Draw the report of a result directory again, and export its figures.",
-    "export": "Write a result directory in the format of another program.",
-    "doctor": "Check what this machine supports, and what each missing component would add.",
+VERBS: dict[str, dict[str, str]] = {
+    "Compare and simulate": {
+        "compare": "Compare stacks on the same network with the same seeds.",
+        "run": "Run a scenario file: every point of its sweep, every repeat.",
+        "study": "Reproduce a published experiment, next to its published values.",
+        "ui": "Explore results or a scenario in the laboratory's page.",
+    },
+    "Real paths": {
+        "link": "Run a command behind an emulated link, with the kernel's own TCP.",
+        "relay": "Relay UDP with configurable delay, loss and reordering.",
+        "send": "Send files to weir recv over UDP, with any of Weir's transports.",
+        "recv": "Receive files from weir send, until Ctrl-C.",
+        "test": "Measure the path to a machine that runs weir test --server.",
+    },
+    "Captures and advice": {
+        "read": "Show what limited the connections of captures, qlogs or results.",
+        "advise": "Predict which congestion control would help on a captured path.",
+        "model": "Make a scenario of the path behind a packet capture.",
+    },
+    "Judge": {
+        "conform": "Judge stacks by cases of drafts, RFCs and bugs, and by scripts.",
+        "validate": "Compare the simulator with Linux's TCP on the same scenarios.",
+    },
+    "Results": {
+        "report": "Draw the report of results again, and export its figures.",
+        "diff": "Compare two result directories, metric by metric.",
+        "export": "Write a result directory in the format of another program.",
+    },
+    "This machine": {
+        "list": "List controllers, queues, scenarios, studies, metrics and more.",
+        "stack": "Add guest kernels, programs of others and controls in BPF.",
+        "doctor": "Check what this machine supports, and what would add more.",
+    },
 }
-"""Module name and summary of each verb, in the order of `weir --help`.
+"""Module names of the verbs with their summaries, by purpose, in the order of `weir --help`.
 
-A test checks that a summary equals the first paragraph of the verb's own help. It is repeated here
-because `weir --help` must not import the verbs.
+The help page of a verb begins with its summary. Here it is known without importing the verb.
 """
+
+_SUMMARIES = {name: text for panel in VERBS.values() for name, text in panel.items()}
 
 
 class _Root(Group):
@@ -64,11 +70,11 @@ class _Root(Group):
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         """The verbs in the order of `weir --help`."""
-        return list(_VERBS)
+        return list(_SUMMARIES)
 
-    def summaries(self, ctx: Any) -> dict[str, str]:  # noqa: ARG002
-        """Returns the summary of each verb, without importing it."""
-        return _VERBS
+    def panels(self, ctx: Any) -> dict[str, dict[str, str]]:  # noqa: ARG002
+        """Returns the summaries of the verbs by purpose, without importing them."""
+        return VERBS
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Imports and returns a verb: `weir send` does not wait for the imports of `weir compare`.
@@ -76,11 +82,11 @@ class _Root(Group):
         Raises:
             InputError: there is no such verb.
         """
-        if cmd_name not in _VERBS:
-            raise InputError(unknown("command", cmd_name, _VERBS))
+        if cmd_name not in _SUMMARIES:
+            raise InputError(unknown("command", cmd_name, _SUMMARIES))
         if cmd_name not in self.commands:
-            alone = Verb()
-            import_module(f"weir.cli.{cmd_name.replace('-', '_')}").register(alone)
+            alone = Verb(_SUMMARIES[cmd_name])
+            import_module(f"weir.cli.{cmd_name}").register(alone)
             self.add_command(typer.main.get_command(alone), cmd_name)
         return super().get_command(ctx, cmd_name)
 

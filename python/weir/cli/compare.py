@@ -10,6 +10,7 @@ from rich.text import Text
 
 from weir.base.options import chosen
 from weir.cli import complete, options, output, plans, rows, table
+from weir.cli.help import Verb
 from weir.comparison.contrasts import RELEVANT_SHARE, Relevant, caution, contrasts
 from weir.comparison.tables import cases_table, contrasts_grid
 from weir.comparison.verdicts import verdicts
@@ -19,7 +20,6 @@ from weir.scenario.plans import Comparison
 from weir.scenario.source import parse_assignments, parse_sweep
 
 _HELP = (
-    "Run several stacks on the same network with the same seeds, and compare them.\n\n"
     "A stack is RECOVERY/CONTROLLER, as in [bold]rack/cubic[/bold], [bold]newreno/reno[/bold] or "
     "[bold]go-back-n(30)/none[/bold]; a controller alone means rack/, as in Linux. "
     "[bold]weir list[/bold] names them all, and FILE.py:CLASS is a controller of your own.\n\n"
@@ -47,12 +47,12 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir compare reno vegas --flows 4 --json > result.json"""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(compare)
 
 
-@table.taking(Comparison, Execution)
+@table.with_options_of(Comparison, Execution)
 def compare(
     stacks: Annotated[
         list[str],

@@ -11,24 +11,33 @@ from rich.console import Group
 from rich.text import Text
 
 from weir.base.disk import write_text
+from weir.base.errors import InputError
 from weir.base.grid import Grid, cautioned
 from weir.base.options import OUTPUT, Option, chosen
-from weir.cli import complete, options, output, plans, table
+from weir.cli import complete, options, output, packet_scripts, plans, table
+from weir.cli.help import Verb
 from weir.conform import baseline, words
 from weir.conform.cases.plans import Planned, Request, planned
+from weir.conform.cases.suites import suites as all_suites
 from weir.conform.junit import junit
 from weir.conform.outcome import Row, is_good
 from weir.conform.run import judged
+from weir.guest.script_files import SUFFIX
 from weir.running.execution import Execution
 
-_HELP = """Judge stacks by test cases of drafts, RFCs and bug reports.
-
+_HELP = """\
 A suite is a list of cases, and a case has criteria with their sources. Prints a verdict per
 criterion and stack. A known failure is listed in the suite with its reason.
 [bold]weir list suites[/bold] lists the suites, docs/conform.md explains them.
 
-Exit code 0: all criteria hold, or fail as known. 1: one does not, or cannot be judged.
-2: bad input."""
+A packet script is a file in the language of packetdrill, without what only a kernel has. It injects
+TCP segments, makes socket calls and states which segments must be sent and when, in virtual time.
+Its head names its case ids, its source, its stack, and the worlds where it fails for a known
+reason. Prints a line per script, and for a failure the expected and the actual packet. See
+docs/packetdrill.md.
+
+Exit code 0: all criteria and scripts hold, or fail as known. 1: one does not, cannot be judged, or
+a known failure of a script has gone. 2: bad input."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -38,10 +47,16 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir conform cubic --stack cubic --world kernel --virtual
 
-  weir conform --stack bbr3 --baseline results/conform/latest"""
+  weir conform --stack bbr3 --baseline results/conform/latest
+
+  weir conform tests/packetdrill
+
+  weir conform my-script.pkt --stack rack/reno
+
+  weir conform tests/packetdrill --world kernel --virtual"""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(conform)
 
@@ -49,17 +64,22 @@ def register(app: typer.Typer) -> None:
 _Suites = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="SUITE...",
-        help="Suites to run.",
-        show_default="all",
+        metavar="SUITE|PATH...",
+        help="Suites to run, or packet scripts: files, or folders of them (*.pkt).",
+        show_default="all suites",
         autocompletion=complete.suites,
     ),
 ]
-_JunitFile = Annotated[Path | None, Option("Write JUnit XML.", OUTPUT, form="FILE", flag="--junit")]
+_JunitFile = Annotated[
+    Path | None, Option("Write JUnit XML.", OUTPUT, metavar="FILE", flag="--junit")
+]
 _MarkdownFile = Annotated[
     Path | None,
     Option(
-        "Write a summary in Markdown, for a pull request.", OUTPUT, form="FILE", flag="--markdown"
+        "Write a summary in Markdown, for a pull request.",
+        OUTPUT,
+        metavar="FILE",
+        flag="--markdown",
     ),
 ]
 _Baseline = Annotated[
@@ -67,13 +87,13 @@ _Baseline = Annotated[
     Option(
         "Fail only for rows that are worse than in the results in DIR.",
         OUTPUT,
-        form="DIR",
+        metavar="DIR",
         flag="--baseline",
     ),
 ]
 
 
-@table.taking(Request, Execution, without=["pcap"])
+@table.with_options_of(Request, Execution, without=["pcap"])
 def conform(
     suites: _Suites = None,
     *,
@@ -96,6 +116,13 @@ def conform(
     for file in (junit_file, markdown_file):
         options.check_output(file)
     world = plans.world_of(given["world"], virtual=virtual)
+    files = _scripts(suites or [])
+    if files:
+        own: dict[str, object] = {"--junit": junit_file, "--markdown": markdown_file}
+        own |= {"--baseline": before, "--dry-run": dry_run, "--open": opened}
+        _refuse([name for name, value in own.items() if value], given)
+        packet_scripts.run(files, given["stacks"], world, as_json=json, quiet=quiet)
+        return
     found = planned(Request(suites or (), **{**chosen(Request, given), "world": world}))
     if dry_run:
         _list(found, as_json=json)
@@ -119,6 +146,34 @@ def conform(
         plans.finish(results, report, quiet=quiet)
     if any(c.is_regression for c in changes) if before is not None else _fails(rows):
         raise typer.Exit(1)
+
+
+def _scripts(names: Sequence[str]) -> list[Path]:
+    """Returns the files and folders of packet scripts among the arguments.
+
+    Raises:
+        InputError: there are suites too.
+    """
+    files = [Path(name) for name in names if name not in all_suites() and _is_path(name)]
+    if files and len(files) < len(names):
+        other = next(name for name in names if Path(name) not in files)
+        raise InputError(f"{other}: name suites, or files and folders of scripts, not both")
+    return files
+
+
+def _is_path(name: str) -> bool:
+    return Path(name).exists() or "/" in name or name.endswith(SUFFIX)
+
+
+def _refuse(named: list[str], given: dict[str, Any]) -> None:
+    """Refuses options that have no effect on scripts."""
+    others = {name: value for name, value in given.items() if name not in ("stacks", "world")}
+    for text in (
+        *named,
+        *table.changed_options(Request, others),
+        *table.changed_options(Execution, others),
+    ):
+        raise InputError(f"{text} has no effect on packet scripts; leave it out")
 
 
 def _list(found: Planned, *, as_json: bool) -> None:

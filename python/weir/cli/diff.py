@@ -13,6 +13,7 @@ from rich.text import Text
 from weir.base.grid import Grid
 from weir.base.options import Option
 from weir.cli import options, output
+from weir.cli.help import Verb
 from weir.comparison.difference import Diff, Finding
 from weir.comparison.tables import difference_text, estimate_text
 from weir.results.results import damage_reported, load
@@ -22,7 +23,6 @@ _CHANGES = 5
 _WIDEST_VALUE = 40
 
 _HELP = (
-    "Compare two result directories, metric by metric, with 95 % intervals of the differences.\n\n"
     "Cases are matched by name and sweep values, runs by seed if both sides have them. All "
     "p-values are adjusted together (Holm); below 5 % a difference is significant.\n\n"
     "Exit codes: 0 no significant difference, 1 significant differences, 2 the directories cannot "
@@ -36,7 +36,7 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir diff main/two-flows/latest results/two-flows/latest --json"""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(diff)
 

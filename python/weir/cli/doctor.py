@@ -17,12 +17,12 @@ from weir.base.errors import WeirError
 from weir.base.grid import Grid
 from weir.base.options import Option
 from weir.cli import options, output
+from weir.cli.help import Verb
 from weir.controllers import kernel_cc
 from weir.kernel import cache
 from weir.processes import cleanup, netns
 
-_HELP = """Check what this machine supports, and what each missing component would add.
-
+_HELP = """\
 Exits with 1 if a required component is missing. With [bold]--clean[/bold] it removes instead the \
 nftables tables and settings of [bold]weir link[/bold] processes that were killed."""
 
@@ -46,7 +46,7 @@ class Check:
         return "MISSING" if self.is_needed else "absent"
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP)(doctor)
 
@@ -184,7 +184,7 @@ def _guest_kernel() -> Check:
 
 def _bpf() -> Check:
     lacking = kernel_cc.missing()
-    purpose = "congestion controls in BPF (`weir kernel-cc`)"
+    purpose = "congestion controls in BPF (`weir stack bpf`)"
     if lacking is not None:
         return Check("BPF", None, f"{purpose}: {lacking}")
     return Check("BPF", "root, BTF, bpftool, clang", purpose)

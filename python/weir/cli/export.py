@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 from weir.cli import options, output, plans, table
+from weir.cli.help import Verb
 from weir.export import export as write
 from weir.results.results import damage_reported, load
 
 _HELP = (
-    "Write a result directory in the format of another program.\n\n"
     "Formats: [bold]csv[/bold] (every table), [bold]flent[/bold] (Flent's data file), "
     "[bold]iperf3[/bold] (as iperf3 -J), [bold]pcapng[/bold] (a capture per interface of a "
     "simulated run), [bold]qlog[/bold] (a file per flow and side).\n\n"
@@ -29,12 +29,12 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir export results/two-flows/latest -f csv -o tables"""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(export)
 
 
-@table.taking(write)
+@table.with_options_of(write)
 def export(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="A result directory.")],
     *,

@@ -22,7 +22,7 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from weir.base.options import MEASUREMENT, NETWORK, OUTPUT, TRAFFIC
 from weir.cli.output import Output
-from weir.cli.table import typed
+from weir.cli.table import as_typer
 
 _OTHERS = "Options"
 _ORDER = (NETWORK, TRAFFIC, MEASUREMENT, OUTPUT)
@@ -43,12 +43,13 @@ class Command(TyperCommand):
 
 
 class Group(TyperGroup):
-    """A verb with subcommands, as `weir kernel`."""
+    """A verb with subcommands, as `weir stack`."""
 
-    def summaries(self, ctx: Any) -> dict[str, str]:
-        """Returns the summary of each verb."""
+    def panels(self, ctx: Any) -> dict[str, dict[str, str]]:
+        """Returns the summaries of the verbs by the title of their list."""
         verbs = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
-        return {name: _summary(verb.help or "") for name, verb in verbs.items() if verb}
+        known = {name: _summary(verb.help or "") for name, verb in verbs.items() if verb}
+        return {"Commands": known}
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         """Prints the page."""
@@ -56,15 +57,29 @@ class Group(TyperGroup):
 
 
 class Verb(typer.Typer):
-    """Collects the commands that a module of this package registers."""
+    """Collects the commands that a module of this package registers.
 
-    def __init__(self) -> None:
+    The first paragraph of a verb's help is its summary. A verb with subcommands has a callback,
+    which is registered first and has the summary in their place.
+    """
+
+    def __init__(self, summary: str) -> None:
         super().__init__(cls=Group, add_completion=False, rich_markup_mode="rich")
+        self._summary = [summary]
 
-    def command(self, *args: Any, **settings: Any) -> Any:
+    def callback(self, **settings: Any) -> Any:
+        """Adds what stands above subcommands."""
+        return super().callback(**self._with_summary(settings))
+
+    def command(self, name: str | None = None, **settings: Any) -> Any:
         """Adds a verb."""
-        add = super().command(*args, **{"cls": Command, **settings})
-        return lambda verb: add(typed(verb))
+        add = super().command(name, **self._with_summary({"cls": Command, **settings}))
+        return lambda verb: add(as_typer(verb))
+
+    def _with_summary(self, settings: dict[str, Any]) -> dict[str, Any]:
+        paragraphs = [*self._summary, *filter(None, [settings.get("help")])]
+        self._summary.clear()
+        return {**settings, "help": "\n\n".join(paragraphs)}
 
 
 def _width() -> int:
@@ -108,8 +123,8 @@ def _sections(command: Command | Group, ctx: Any) -> Iterator[tuple[str, list[tu
     if arguments:
         yield "Arguments", arguments
     if isinstance(command, Group):
-        found = command.summaries(ctx)
-        yield "Commands", [(name, Text.from_markup(text)) for name, text in found.items()]
+        for title, found in command.panels(ctx).items():
+            yield title, [(name, Text.from_markup(text)) for name, text in found.items()]
     groups: dict[str, list[tuple[str, Text]]] = {name: [] for name in _ORDER}
     for param in params:
         if isinstance(param, TyperOption):

@@ -16,16 +16,16 @@ import typer
 
 from weir.base.options import OUTPUT, Option, chosen
 from weir.cli import link_commands, options, output, path, table
+from weir.cli.help import Verb
 from weir.cli.link_commands import FarEnd
 from weir.guest.options import GuestOptions
 from weir.links.emulation import PathReport
-from weir.links.link import Link, end_all_behind, resolvers_are_local
+from weir.links.link import Link, resolvers_are_local, terminate_behind
 from weir.links.server import Server
 from weir.processes.outputs import Ended
 from weir.scenario import capture
 
 _HELP = (
-    "Run a command behind an emulated link, with real packets and the kernel's own TCP.\n\n"
     "The command runs in its own network namespace, and the link is its only route. It reaches "
     "this host at the address in [bold]$WEIR_LINK_HOST[/bold], and through it the host's "
     "networks. Links can be nested. Without a command, your shell runs. Requires root. Under sudo "
@@ -63,7 +63,7 @@ _LINE_EVERY = 10
 _RELAYED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     # Everything after the command is an argument of it, with or without `--`.
     settings = {"allow_interspersed_args": False}
@@ -75,20 +75,20 @@ _Command = Annotated[
     typer.Argument(metavar="COMMAND...", help="Command to run.", show_default="$SHELL"),
 ]
 _Report = Annotated[
-    Path | None, Option("Write the link's counters to this file, as JSON.", OUTPUT, form="FILE")
+    Path | None, Option("Write the link's counters to this file, as JSON.", OUTPUT, metavar="FILE")
 ]
 _Pcap = Annotated[
     Path | None,
     Option(
         "Record the packets at both ends of the link, in DIR/link-PID.pcapng.",
         OUTPUT,
-        form="DIR",
+        metavar="DIR",
         flag="--pcap",
     ),
 ]
 
 
-@table.taking(Link, GuestOptions)
+@table.with_options_of(Link, GuestOptions)
 def link(
     command: _Command = None,
     *,
@@ -104,7 +104,7 @@ def link(
     with options.as_typed():
         far = link_commands.FarEnd.of(server, ready)
         packets = None if pcap_folder is None else _file_in(pcap_folder)
-        described = Link(**chosen(Link, given), pcap=packets, apart=far is not None)
+        described = Link(**chosen(Link, given), pcap=packets, isolated=far is not None)
     options.check_output(report)
     guest = GuestOptions(**chosen(GuestOptions, given))
     link_commands.check(guest, command, virtual=virtual)
@@ -126,13 +126,13 @@ def _run_live(
     words = command or [os.environ.get("SHELL") or "/bin/sh"]
     # An interactive shell owns the terminal: print no counters in between.
     watched = not quiet and bool(command) and sys.stderr.isatty()
-    with _Relay() as relay, link_ as work:
+    with _SignalForwarder() as relay, link_ as work:
         _introduce(work, quiet=quiet)
         if far is None:
             process = relay.begin(lambda: work.start(words))
             code = _attend(process, work, show=watched)
             return work.report(), code, None
-        shown = link_commands.Shown(quiet=quiet)
+        shown = link_commands.OutputPrinter(quiet=quiet)
         server = Server(work, far.command, far.ready, shown.show, check=relay.check)
         with server:
             process = relay.begin(lambda: work.start(words))
@@ -143,21 +143,21 @@ def _run_live(
         return found, code, server.ended
 
 
-class _Relay:
+class _SignalForwarder:
     """Forwards signals to the command; the link ends when the command does."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._early: list[int] = []
 
-    def __enter__(self) -> _Relay:
+    def __enter__(self) -> _SignalForwarder:
         self._earlier = {number: signal.signal(number, self._on_signal) for number in _RELAYED}
         return self
 
     def __exit__(self, *_: object) -> None:
         # If the link failed, end the processes behind it.
         if self._process is not None and self._process.poll() is None:
-            end_all_behind(self._process)
+            terminate_behind(self._process)
         for number, handler in self._earlier.items():
             signal.signal(number, handler)
 

@@ -23,20 +23,22 @@ if TYPE_CHECKING:
 Virtual = Annotated[
     bool,
     Option(
-        "Run in a guest in virtual time, without root. `weir kernel build` builds its kernel.",
+        "Run in a guest in virtual time, without root. `weir stack kernel` builds its kernel.",
         GROUP,
     ),
 ]
 Server = Annotated[
     str | None,
-    Option("Command at the far end of the link, started before; for sh.", NETWORK, form="COMMAND"),
+    Option(
+        "Command at the far end of the link, started before; for sh.", NETWORK, metavar="COMMAND"
+    ),
 ]
 ReadyOption = Annotated[
     str | None,
     Option(
         "When the server is ready: port:5201 (open), line:TEXT (printed) or delay:1s (default).",
         NETWORK,
-        form="CONDITION",
+        metavar="CONDITION",
     ),
 ]
 
@@ -95,7 +97,7 @@ def run(
 
     if guest.kernel is not None:
         cache.choose(guest.kernel, virtual_tsc=guest.virtual_tsc)
-    shown = Shown(quiet=quiet)
+    shown = OutputPrinter(quiet=quiet)
     done = programs.run(
         command,
         server=None if far is None else ["sh", "-c", far.command],
@@ -116,7 +118,7 @@ def run(
     return done
 
 
-class Shown:
+class OutputPrinter:
     """Passes outputs on while the commands run."""
 
     def __init__(self, *, quiet: bool) -> None:

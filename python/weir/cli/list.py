@@ -13,13 +13,13 @@ from weir import _native
 from weir.base.errors import InputError, unknown
 from weir.base.grid import Grid
 from weir.cli import options, output
+from weir.cli.help import Verb
 from weir.scenario import source
 
 if TYPE_CHECKING:
     from weir.results.metrics import Metric
 
 _HELP = (
-    "List controllers, queues, scenarios, studies, metrics and more.\n\n"
     "Kinds: controllers, stacks, recoveries, route_policies, queues, feedback, impairments, "
     "topologies, workloads, contenders, scenarios, studies, suites, metrics."
 )
@@ -35,7 +35,7 @@ _EXAMPLES = """[bold]Examples[/bold]
 Item = dict[str, Any]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command("list", help=_HELP, epilog=_EXAMPLES)(list_)
 

@@ -13,14 +13,14 @@ from weir.base.errors import InputError
 from weir.base.grid import Grid, number
 from weir.base.options import OUTPUT, Option
 from weir.cli import options, output, table
+from weir.cli.help import Verb
 from weir.modelling import inputs
 
 if TYPE_CHECKING:
     from weir.modelling.measured import Measurement
     from weir.modelling.simulate import Check
 
-_HELP = """Make a scenario of the path behind a packet capture.
-
+_HELP = """\
 INPUT is a capture made at the sender, a result directory, also of weir test, a trace of mahimahi,
 or a profile of iBox.
 Estimates rate, delay, jitter, queue, random loss, policer, reordering and steady other traffic,
@@ -38,16 +38,16 @@ _EXAMPLES = """[bold]Examples[/bold]
 
 ReportFile = Annotated[
     Path | None,
-    Option("Write a report with pictures to this new file.", OUTPUT, form="FILE"),
+    Option("Write a report with pictures to this new file.", OUTPUT, metavar="FILE"),
 ]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(model)
 
 
-@table.taking(inputs.measure)
+@table.with_options_of(inputs.measure)
 def model(
     source: Annotated[
         Path,
@@ -58,7 +58,7 @@ def model(
     *,
     out: Annotated[
         Path | None,
-        Option("Write the scenario to this new file.", OUTPUT, form="FILE", short="-o"),
+        Option("Write the scenario to this new file.", OUTPUT, metavar="FILE", short="-o"),
     ] = None,
     report: ReportFile = None,
     json: options.Json = False,

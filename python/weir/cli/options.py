@@ -26,7 +26,7 @@ Sets = Annotated[
     Option(
         "Set any key of the scenario; may be repeated.",
         MEASUREMENT,
-        form="KEY=VALUE",
+        metavar="KEY=VALUE",
         flag="--set",
     ),
 ]
@@ -35,14 +35,14 @@ Sweep = Annotated[
     Option(
         "Run once per value of a key; several sweeps form their cross product.",
         MEASUREMENT,
-        form="KEY=A,B,C",
+        metavar="KEY=A,B,C",
     ),
 ]
 Virtual = Annotated[
     bool,
     Option(
         "With --world kernel: run in a guest in virtual time, without root. "
-        "`weir kernel build` builds its kernel.",
+        "`weir stack kernel` builds its kernel.",
         MEASUREMENT,
     ),
 ]
@@ -51,8 +51,8 @@ Kernel = Annotated[
     Option(
         "With {virtual}: version of the guest kernel, as in 6.12.",
         MEASUREMENT,
-        form="VERSION",
-        otherwise=DEFAULT_SERIES,
+        metavar="VERSION",
+        default_text=DEFAULT_SERIES,
     ),
 ]
 Router = Annotated[
@@ -60,7 +60,7 @@ Router = Annotated[
     Option(
         "With {virtual}: traffic shaper. netem is the guest kernel's own, to check Weir's.",
         MEASUREMENT,
-        form="|".join(ROUTERS),
+        metavar="|".join(ROUTERS),
     ),
 ]
 

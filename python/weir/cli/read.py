@@ -14,12 +14,12 @@ from weir.base.errors import InputError
 from weir.base.grid import Grid, number
 from weir.base.options import OUTPUT, Option
 from weir.cli import options, output
+from weir.cli.help import Verb
 
 if TYPE_CHECKING:
     from weir.reading import Captures
 
-_HELP = """Read packet captures, qlogs or results, and show what limited each connection.
-
+_HELP = """\
 Files are pcap, pcapng or qlog, also compressed by gzip or zstd. Captures are made at the sender, at
 the receiver or between them. A qlog is that of one end. Of a result directory all runs are read.
 Prints per connection: amount, goodput, round-trip time, retransmissions by kind, the congestion
@@ -39,7 +39,7 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir read results/compare/latest --json"""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(read)
 
@@ -54,7 +54,7 @@ def read(
         Option(
             "Write the tables as Parquet and a report with diagrams into this new folder.",
             OUTPUT,
-            form="DIR",
+            metavar="DIR",
         ),
     ] = None,
     most: Annotated[
@@ -62,7 +62,7 @@ def read(
         Option(
             "Connections to print, those with the most data first; --json prints all.",
             OUTPUT,
-            least=1,
+            min=1,
         ),
     ] = 20,
     json: options.Json = False,

@@ -5,21 +5,26 @@ from __future__ import annotations
 import threading
 from collections import Counter, deque
 from collections.abc import Mapping
-from typing import Any, Self
-
-import typer
+from pathlib import Path
+from typing import Annotated, Any, Self
 
 from weir.base.errors import StoppedError
+from weir.base.options import Option
 from weir.cli import options, output, table
 from weir.cli import transfer as tables
+from weir.cli.help import Verb
 from weir.transfer import files as transfer
 from weir.transfer.files import FailedError
+from weir.transfer.key import write_key
 
-_HELP = """Receive files from [bold]weir send[/bold], from any number of senders, until Ctrl-C.
+_HELP = """Any number of senders may send at the same time.
 
 A file appears in DIR under its base name only when its hash is right. A name that is taken gets a
 number, and a file that is there already is not sent again. The part of an interrupted transfer that
-was received stays in hidden files, from which the next transfer continues."""
+was received stays in hidden files, from which the next transfer continues.
+
+A key is 32 random bytes in hexadecimal. Anyone with a copy can send to a receiver that requires it,
+and decrypt transfers. Copy it over a trusted channel such as ssh."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -29,24 +34,44 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir recv --bind 127.0.0.1:9001 --max-size 2gb --max-files 10
 
+  weir recv --new-key weir.key
+
+  scp weir.key example.org:
+
   weir recv --dir in --key-file weir.key
 
   weir recv --dir in --key-dir keys"""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(recv)
 
 
-@table.taking(transfer.receive)
-def recv(json: options.Json = False, quiet: options.Quiet = False, **given: Any) -> None:
+_NewKey = Annotated[
+    Path | None,
+    Option("Write a new key to this file, for --key-file, and end.", metavar="FILE"),
+]
+
+
+@table.with_options_of(transfer.receive)
+def recv(
+    *,
+    new_key: _NewKey = None,
+    json: options.Json = False,
+    quiet: options.Quiet = False,
+    **given: Any,
+) -> None:
     """Receives, prints what became of each file."""
+    if new_key is not None:
+        write_key(new_key)
+        output.note(f"new key in {new_key}", quiet=quiet)
+        return
     key_file, key_dir = given["key_file"], given["key_dir"]
     key_files = [key_file] if key_dir is None else sorted(key_dir.glob("*.key"))
     for file in key_files:
         tables.warn_of_exposed(file, quiet=quiet)
-    tables.heed_interrupts()
+    tables.restore_interrupts()
     with (
         tables.bar(show=not quiet) as progress,
         _Sessions(progress, as_json=json, quiet=quiet) as sessions,
@@ -61,7 +86,7 @@ def recv(json: options.Json = False, quiet: options.Quiet = False, **given: Any)
     if sessions.interrupted:
         raise StoppedError("stopped; what has arrived is kept")
     if given["once"]:
-        sessions.judge()
+        sessions.raise_if_missing()
 
 
 class _Sessions:
@@ -87,7 +112,7 @@ class _Sessions:
         self._printer.close()
 
     def on_event(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Takes in what happens."""
+        """Records an event."""
         self._printer.put(kind, facts)
         if kind == "ended":
             self._failure = facts["failure"]
@@ -106,7 +131,7 @@ class _Sessions:
             else:
                 self.omitted[row["verdict"]] += 1
 
-    def judge(self) -> None:
+    def raise_if_missing(self) -> None:
         """Fails if anything of the only session is missing."""
         if self._failure:
             raise FailedError(self._failure)

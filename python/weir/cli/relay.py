@@ -11,19 +11,18 @@ from threading import Event
 from types import FrameType
 from typing import Annotated, Any
 
-import typer
-
 from weir import _native
 from weir.base.errors import InputError
 from weir.base.grid import Grid
 from weir.base.options import NETWORK, Option
+from weir.base.quantities import quantity
 from weir.cli import options, output, path, table
+from weir.cli.help import Verb
 from weir.links import emulation
 from weir.links.emulation import PathReport
 from weir.links.relay import Relay
 
 _HELP = (
-    "Relay UDP with configurable delay, loss and reordering.\n\n"
     "Clients send to --listen, and the relay forwards to the server at --to and back. The links in "
     "between are the simulator's. Options apply to both directions. [bold]--up[/bold] (to the "
     "server) and [bold]--down[/bold] override them per direction. They take every key of a "
@@ -69,21 +68,22 @@ _ROWS = (
 )
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(relay)
 
 
-_Listen = Annotated[
-    str | None,
-    Option("Address for clients; port 0 lets the system choose.", NETWORK, form="HOST:PORT"),
-]
-_To = Annotated[str | None, Option("Address of the server.", NETWORK, form="HOST:PORT")]
-_Duration = Annotated[str | None, Option("Stop after this time.", NETWORK, form="TIME")]
+def _address(about: str) -> Option:
+    return Option(about, NETWORK, metavar="HOST:PORT")
+
+
+_Listen = Annotated[str | None, _address("Address for clients; port 0 lets the system choose.")]
+_To = Annotated[str | None, _address("Address of the server.")]
+_Duration = Annotated[str | None, Option("Stop after this time.", NETWORK, metavar="TIME")]
 _Check = Annotated[bool, Option("Only measure how precise the delay is on this machine.")]
 
 
-@table.taking(Relay)
+@table.with_options_of(Relay)
 def relay(
     listen: _Listen = None,
     to: _To = None,
@@ -95,7 +95,7 @@ def relay(
     **given: Any,
 ) -> None:
     """Relays until stopped, then prints counters."""
-    seconds = None if duration is None else emulation.seconds("--duration", duration)
+    seconds = None if duration is None else quantity("time", "--duration", duration)
     if check:
         _check(given["delay"] or _CHECK_DELAY, seconds or _CHECK_S, as_json=json)
         return

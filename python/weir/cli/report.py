@@ -9,13 +9,13 @@ import typer
 
 from weir.base.options import Option
 from weir.cli import options, plans
+from weir.cli.help import Verb
 from weir.comparison.contrasts import RELEVANT_SHARE, Relevant
 from weir.results.joining import join
 from weir.results.results import damage_reported, load
 from weir.running.options import RESULTS, Out
 
 _HELP = (
-    "Draw the report of a result directory again, and export its figures.\n\n"
     "Several directories of weir run and weir compare become one, with the runs of all, and one "
     "report. Cases are named after them: 'A: cubic', 'B: cubic'."
 )
@@ -31,7 +31,11 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir report before/compare/latest after/compare/latest"""
 
 
-def register(app: typer.Typer) -> None:
+def _figures(kind: str) -> Option:
+    return Option(f"Also write each figure as {kind}.")
+
+
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(report)
 
@@ -40,9 +44,9 @@ def report(
     directories: Annotated[
         list[Path], typer.Argument(metavar="DIR...", help="A result directory, or several.")
     ],
-    png: Annotated[bool, Option("Also write each figure as PNG.")] = False,
-    svg: Annotated[bool, Option("Also write each figure as SVG.")] = False,
-    pdf: Annotated[bool, Option("Also write each figure as PDF.")] = False,
+    png: Annotated[bool, _figures("PNG")] = False,
+    svg: Annotated[bool, _figures("SVG")] = False,
+    pdf: Annotated[bool, _figures("PDF")] = False,
     relevant: Relevant = RELEVANT_SHARE,
     out: Out = RESULTS,
     opened: options.Open = False,

@@ -10,6 +10,7 @@ import typer
 from weir.api import verbs
 from weir.base.options import MEASUREMENT, Option, chosen
 from weir.cli import complete, options, output, plans, rows, table
+from weir.cli.help import Verb
 from weir.comparison.tables import cases_table
 from weir.results.results import Results
 from weir.running.execution import Execution
@@ -18,7 +19,6 @@ from weir.scenario.source import SIM, parse_assignments, parse_sweep, read
 from weir.scenario.tc import keys
 
 _HELP = (
-    "Run a scenario file: every point of its sweep, every repeat.\n\n"
     "Results go to results/NAME/TIME-HASH, where NAME is the scenario's name. "
     "[bold]weir list scenarios[/bold] lists the scenarios that come with Weir."
 )
@@ -60,17 +60,17 @@ _Hosts = Annotated[
         "Run the flows between the hosts of this file, over ssh. The network is the one "
         "between them.",
         MEASUREMENT,
-        form="FILE",
+        metavar="FILE",
     ),
 ]
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(run)
 
 
-@table.taking(verbs.run, Execution)
+@table.with_options_of(verbs.run, Execution)
 def run(
     file: _File,
     *,
@@ -93,26 +93,26 @@ def run(
     report = plans.reporting(no_report=no_report, opened=opened)
     bed = None
     if hosts is not None:
-        from weir.cli import between  # other runs have no use for it
+        from weir.cli import host_runs  # other runs have no use for it
 
         excluded = {"--tc": tc, "--reverse-tc": reverse_tc, "--pcap": given["pcap"]}
         excluded |= {"--world": given["world"] != SIM, "--virtual": virtual, "--kernel": kernel}
         excluded |= {"--router": router != options.OURS, "--jobs": given["jobs"]}
-        bed = between.chosen(hosts, excluded | {"--dask": given["dask"]}, sets or [], sweep or [])
+        bed = host_runs.chosen(hosts, excluded | {"--dask": given["dask"]}, sets or [], sweep or [])
     plans.choose_kernel(kernel, virtual=virtual, dask=given.get("dask"))
     overrides = parse_assignments(sets or [], "--set")
     source = read(file, (*keys(tc, reverse_tc), *overrides))
     if bed is None:
         source = source.in_world(plans.world_of(given["world"], virtual=virtual, router=router))
     else:
-        source = between.source_of(source, bed)
+        source = host_runs.source_of(source, bed)
     words = [] if hosts is None else ["--hosts", str(hosts)]
     with plans.programs(trusted=given["trust_controllers"]):
         plan = scenario_plan(
             source, parse_sweep(sweep or []), words=words, **chosen(scenario_plan, given)
         )
     if bed is not None:
-        between.check(plan, bed)
+        host_runs.check(plan, bed)
     if dry_run:
         plans.list_plan("run", plan, as_json=json)
         return
@@ -120,7 +120,7 @@ def run(
     if bed is None:
         results = plans.run_plan(plan, report, **how)
     else:
-        results = between.run_plan(plan, bed, report, quiet=quiet, **how)
+        results = host_runs.run_plan(plan, bed, report, quiet=quiet, **how)
     _show(results, as_json=json)
     plans.finish(results, report, quiet=quiet)
 

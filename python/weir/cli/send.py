@@ -16,13 +16,13 @@ from weir.base.errors import InputError, StoppedError
 from weir.base.options import Option
 from weir.cli import options, output, table
 from weir.cli import transfer as tables
+from weir.cli.help import Verb
 from weir.transfer import files
 from weir.transfer.files import FailedError, Progress, SendSession, Sent, SentFile
 
 _TRACED = ("cwnd_bytes", "srtt_ms", "bytes_done", "segments", "retransmits")
 
-_HELP = """Send files to [bold]weir recv[/bold] over UDP, with any of Weir's transports.
-
+_HELP = """\
 A file gets its name at the receiver only after its hash was verified. If either side is stopped or
 killed, the same command resumes the transfer. See docs/transfer.md."""
 
@@ -43,7 +43,7 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir send big.bin 127.0.0.1:9000 --stack newreno/muzha --trace window.csv"""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(send)
 
@@ -54,11 +54,11 @@ _What = Annotated[
 ]
 _Trace = Annotated[
     Path | None,
-    Option("Write time, window, RTT and losses to this file, ten times a second.", form="FILE"),
+    Option("Write time, window, RTT and losses to this file, ten times a second.", metavar="FILE"),
 ]
 
 
-@table.taking(files.send)
+@table.with_options_of(files.send)
 def send(
     what: _What,
     *,

@@ -14,6 +14,7 @@ from weir.base.grid import Grid, cautioned
 from weir.cells.cells import count_text, decimals, spread_text
 from weir.cells.protocol import Cell, sources
 from weir.cli import complete, options, output, plans, table
+from weir.cli.help import Verb
 from weir.scenario.source import SIM
 from weir.studies import catalogue
 
@@ -24,9 +25,7 @@ _DECIMALS = 3
 _LARGE = 100.0
 """Values from here on have no decimals."""
 
-_HELP = """Reproduce a published experiment and print published and measured values.
-
-[bold]weir list studies[/bold] lists them."""
+_HELP = """[bold]weir list studies[/bold] lists them."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -39,7 +38,7 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir study lab-udp --size full --repeat 10 --json > lab-udp.json"""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(study)
 
@@ -50,7 +49,7 @@ _Name = Annotated[
 ]
 
 
-@table.taking(studies.study)
+@table.with_options_of(studies.study)
 def study(
     name: _Name,
     *,

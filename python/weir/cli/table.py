@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from types import NoneType
@@ -26,7 +26,7 @@ _COMPLETIONS = {
 """What the shell offers for the value of an option, by its name."""
 
 
-def taking(*sources: Source, without: Sequence[str] = ()) -> Callable[[F], F]:
+def with_options_of(*sources: Source, without: Sequence[str] = ()) -> Callable[[F], F]:
     """Gives a verb that takes `**given` the options of functions or dataclasses.
 
     Left out are options that the verb declares itself, those for Python only, and `without`.
@@ -51,7 +51,19 @@ def taking(*sources: Source, without: Sequence[str] = ()) -> Callable[[F], F]:
     return decorate
 
 
-def typed(verb: F) -> F:
+def changed_options(source: Source, given: Mapping[str, Any]) -> Iterator[str]:
+    """Yields the options of a function or dataclass that differ from their defaults, as typed."""
+    for one in options.parameters(source):
+        value = given.get(one.name, one.default)
+        usual = list(_listed(one.default)) if isinstance(value, list) else one.default
+        if value == usual or (isinstance(value, Path) and str(value) == usual):
+            continue
+        option = options.described(one.annotation)
+        name = (option and option.flag) or options.flag(one.name)
+        yield name if isinstance(value, bool) else f"{name} {next(_listed(value), value)}"
+
+
+def as_typer(verb: F) -> F:
     """Gives a verb's options the form in which Typer reads them."""
     hints = get_type_hints(verb, include_extras=True)
     signature = inspect.signature(verb)
@@ -85,14 +97,19 @@ def _option(name: str, option: Option, default: object) -> Any:
     return typer.Option(
         names,
         *([option.short] if option.short else []),
-        metavar=option.form,
+        metavar=option.metavar,
         help=option.help(),
-        min=option.least,
-        max=option.most,
+        min=option.min,
+        max=option.max,
         show_default=option.shown_default() or True,
         rich_help_panel=option.group or None,
+        hidden=option.hidden,
         autocompletion=_COMPLETIONS.get(name),
     )
+
+
+def _listed(value: object) -> Iterator[object]:
+    yield from value if isinstance(value, list | tuple) else ()
 
 
 def _kind(hint: Any) -> Any:

@@ -26,7 +26,7 @@ from weir.cli import output
 Row = Mapping[str, Any]
 
 
-def heed_interrupts() -> None:
+def restore_interrupts() -> None:
     """Lets SIGINT end this server where it was started with that signal ignored.
 
     A shell without job control starts background processes so (POSIX, Shell Command Language,

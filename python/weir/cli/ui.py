@@ -8,29 +8,37 @@ from collections.abc import Iterator
 from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from weir.base.disk import write_text
 from weir.base.errors import InputError
-from weir.base.options import Option
-from weir.cli import complete, options, output, plans
+from weir.base.options import Option, chosen
+from weir.cli import complete, options, output, plans, table
+from weir.cli.help import Verb
 from weir.controllers.trust import TrustControllers
+from weir.laboratory.explorer import Explorer
+from weir.laboratory.job import Job
+from weir.laboratory.replay import replay
+from weir.report.animation import Excerpt, animation
 from weir.results.results import damage_reported, load
 from weir.running.options import RESULTS, Out
 from weir.scenario.plans import Seed, World, runs_per_case, scenario_plan
 from weir.scenario.source import SIM, parse_assignments, read
 
 if TYPE_CHECKING:
-    from weir.laboratory.explorer import Explorer
-    from weir.laboratory.job import Job
     from weir.laboratory.server import Server
 
-_HELP = """Explore results in the laboratory's page, until Ctrl-C.
+_HELP = """\
+Serves the page on 127.0.0.1, until Ctrl-C. The charts ask for as much detail as the screen can \
+show, so that a run may have millions of packets. A scenario runs first, natively, and its \
+progress is shown. Without an argument the page simulates alone.
 
-Serves the page on 127.0.0.1. The charts ask for as much detail as the screen can show, so that a \
-run may have millions of packets. A scenario runs first, natively, and its progress is shown. \
-Without an argument the page simulates alone."""
+[bold]--save[/bold] plays one run of a scenario packet by packet, in one HTML file. Over links the
+file is the laboratory's page, which runs the scenario when it opens: packets move and queues fill.
+Of a radio network it has each frame with sender and receiver, collisions, and the marks of
+routers."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
@@ -40,14 +48,62 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir ui lab-router --world kernel --virtual
 
-  weir ui results/compare/latest --no-open --port 8899"""
+  weir ui results/compare/latest --no-open --port 8899
+
+  weir ui two-flows --save two-flows.html --from 12s
+
+  weir ui radio-chain --save early.html --from 2s --for 50ms --seed 3
+
+  weir ui mine.toml --save eight.html --set topology.radio.hops=8"""
+
+_PLAYED = ("sets", "seed", "trust_controllers")
+"""Options of a run that a saved page has too."""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(ui)
 
 
+def _job(
+    scenario: Path,
+    *,
+    sets: options.Sets = None,
+    repeat: Annotated[int | None, runs_per_case("1")] = None,
+    seed: Seed = None,
+    world: World = SIM,
+    virtual: options.Virtual = False,
+    kernel: options.Kernel = None,
+    trust_controllers: TrustControllers = False,
+    out: Out = RESULTS,
+) -> Job:
+    """Returns the runs of a scenario."""
+    plans.choose_kernel(kernel, virtual=virtual)
+    source = read(scenario, parse_assignments(sets or [], "--set"))
+    source = source.in_world(plans.world_of(world, virtual=virtual))
+    with plans.programs(trusted=trust_controllers):
+        return Job(scenario_plan(source, {}, repeat=repeat or 1, seed=seed), Path(out))
+
+
+def _page(
+    *,
+    port: Annotated[
+        int, Option("Port on 127.0.0.1.", default_text="a free one", min=0, max=65535)
+    ] = 0,
+    opened: Annotated[bool, Option("Open the page in the browser.", flag="--open")] = True,
+    quiet: bool,
+    explorer: Explorer | None,
+    job: Job | None,
+) -> None:
+    """Serves the page."""
+    from weir.laboratory import page
+    from weir.laboratory.server import Server
+
+    with Server(port, page.read(), explorer, job) as server:
+        _serve(server, job, opened=opened, quiet=quiet)
+
+
+@table.with_options_of(Excerpt, _job, _page)
 def ui(
     what: Annotated[
         Path | None,
@@ -58,49 +114,55 @@ def ui(
             autocompletion=complete.scenarios,
         ),
     ] = None,
-    sets: options.Sets = None,
-    repeat: Annotated[int | None, runs_per_case("1")] = None,
-    seed: Seed = None,
-    world: World = SIM,
-    virtual: options.Virtual = False,
-    kernel: options.Kernel = None,
-    trust_controllers: TrustControllers = False,
-    out: Out = RESULTS,
-    port: Annotated[
-        int, Option("Port on 127.0.0.1.", otherwise="a free one", least=0, most=65535)
-    ] = 0,
-    opened: Annotated[bool, Option("Open the page in the browser.", flag="--open")] = True,
+    *,
+    save: Annotated[
+        Path | None,
+        Option("Write one HTML file that plays the run, in place of serving it.", metavar="FILE"),
+    ] = None,
     quiet: options.Quiet = False,
+    **given: Any,
 ) -> None:
-    """Serves the page and prints its address."""
+    """Serves the page and prints its address, or writes it."""
     from weir.laboratory import page
-    from weir.laboratory.job import Job
-    from weir.laboratory.server import Server
 
-    files = page.read()
-    explorer, job = None, None
-    if what is None or what.is_dir():
-        given: dict[str, object] = {
-            "--set": sets,
-            "--repeat": repeat,
-            "--seed": seed,
-            "--kernel": kernel,
-        }
-        given |= {"--world": None if world == SIM else world, "--virtual": virtual or None}
-        given |= {"--trust-controllers": trust_controllers or None}
-        given |= {"--out": None if str(out) == RESULTS else out}
-        _refuse(what, [name for name, value in given.items() if value is not None])
-        if what is not None:
-            explorer = _explorer(what)
+    if save is not None:
+        _save(what, save, given, quiet=quiet)
+        return
+    for text in table.changed_options(Excerpt, {**given, "seed": None}):
+        raise InputError(f"{text}: it is for --save FILE; leave it out")
+    page.read()  # without it nothing needs to run
+    job, explorer = None, None
+    if what is not None and not what.is_dir():
+        job = _job(what, **chosen(_job, given))
     else:
-        plans.choose_kernel(kernel, virtual=virtual)
-        source = read(what, parse_assignments(sets or [], "--set"))
-        source = source.in_world(plans.world_of(world, virtual=virtual))
-        with plans.programs(trusted=trust_controllers):
-            plan = scenario_plan(source, {}, repeat=repeat or 1, seed=seed)
-        job = Job(plan, Path(out))
-    with Server(port, files, explorer, job) as server:
-        _serve(server, job, opened=opened, quiet=quiet)
+        _refuse(what, list(table.changed_options(_job, given)))
+        explorer = None if what is None else _explorer(what)
+    _page(**chosen(_page, given), quiet=quiet, explorer=explorer, job=job)
+
+
+def _save(what: Path | None, file: Path, given: dict[str, Any], *, quiet: bool) -> None:
+    """Runs the scenario, writes the page and prints its path."""
+    if what is None or what.is_dir():
+        raise InputError(f"--save {file}: it plays a run of a scenario; name one")
+    others = {name: value for name, value in given.items() if name not in _PLAYED}
+    for text in (*table.changed_options(_job, others), *table.changed_options(_page, others)):
+        raise InputError(f"{text} has no effect with --save; leave it out")
+    excerpt = Excerpt(
+        read(what, parse_assignments(given["sets"] or [], "--set")), **chosen(Excerpt, given)
+    )
+    with plans.programs(trusted=given["trust_controllers"]):
+        whole = excerpt.source.at({})
+        if whole.fields["topology"]["kind"] != "radio":
+            write_text(file, replay(excerpt, whole))
+            shown = "the page simulates the run"
+        else:
+            from weir.report import write_animation  # slow to import
+
+            made = animation(excerpt)
+            write_animation(made, file)
+            shown = f"{made.frames} frames"
+    output.note(f"{shown}; open it in any browser", quiet=quiet)
+    typer.echo(file)
 
 
 def _serve(server: Server, job: Job | None, *, opened: bool, quiet: bool) -> None:
@@ -148,8 +210,6 @@ def _refuse(directory: Path | None, given: list[str]) -> None:
 
 def _explorer(directory: Path) -> Explorer:
     """Returns what answers questions about results, which are checked first."""
-    from weir.laboratory.explorer import Explorer
-
     with damage_reported(directory):
         explorer = Explorer(load(directory))
         if not explorer.runs:

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from rich.console import Group
 
 from weir import validation
@@ -15,6 +14,7 @@ from weir.base.errors import InputError
 from weir.base.grid import Grid
 from weir.base.options import Option, chosen, parameters
 from weir.cli import options, output, plans, table
+from weir.cli.help import Verb
 from weir.radio_validation import RadioComparison
 from weir.radio_validation import comparison as radio_comparison
 from weir.radio_validation import summary as radio_words
@@ -24,14 +24,15 @@ from weir.running.execution import Execution
 from weir.validation import spread, summary
 from weir.validation.kernel import Comparison
 
-_HELP = """Run the same scenarios in the simulator and in Linux's TCP, and compare.
-
-By default the kernel is this machine's, in real time, which requires root. With
-[bold]--virtual[/bold] it is a guest's in virtual time, which requires `weir kernel build` once.
+_HELP = """By default the kernel is this machine's, in real time, which requires root. With
+[bold]--virtual[/bold] it is a guest's in virtual time, which requires `weir stack kernel` once.
 With [bold]--random N[/bold] a guest runs one flow on each of N random paths, with all congestion
 controls of its kernel. With [bold]--reference[/bold] it is that of recorded runs. With
 [bold]--radio[/bold] there is no kernel: wireless networks are compared with arithmetic, Bianchi's
 model and published measurements.
+
+With [bold]--record[/bold] guests record traces as in tests/truth/virtual: one flow for 30 s at 10
+Mbit/s, 40 ms and a queue of one bandwidth-delay product, with each of nine congestion controls.
 
 Prints per case and flow the simulator's value, its ratio to the kernel's, and whether that is
 within the tolerance. Cases that cannot run are listed with the reason. The report has a figure over
@@ -47,36 +48,48 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir validate --reference tests/truth
 
+  weir validate --virtual --record traces
+
   weir validate --radio"""
 
 MOST_RANDOM = 10_000
 """Random paths of one command; a thousand take hours."""
 
 
-def register(app: typer.Typer) -> None:
+def register(app: Verb) -> None:
     """Adds the verb."""
     app.command(help=_HELP, epilog=_EXAMPLES)(validate)
 
 
 _Radio = Annotated[bool, Option("Compare wireless networks with theory and papers.")]
-_Reference = Annotated[Path | None, Option("Compare with recorded traces in DIR.", form="DIR")]
+_Reference = Annotated[Path | None, Option("Compare with recorded traces in DIR.", metavar="DIR")]
+_Record = Annotated[
+    Path | None,
+    Option(
+        "With {virtual}: record traces of Linux's TCP in guests, for {reference}, and end.",
+        metavar="DIR",
+    ),
+]
 _Random = Annotated[
     int | None,
     Option(
         "With {virtual}: compare on N random paths with one flow each.",
-        form="N",
-        least=1,
-        most=MOST_RANDOM,
+        metavar="N",
+        min=1,
+        max=MOST_RANDOM,
     ),
 ]
 
 
-@table.taking(validation.comparison, validation.validate, Execution, without=["pcap", "dask"])
+@table.with_options_of(
+    validation.comparison, validation.validate, Execution, without=["pcap", "dask"]
+)
 def validate(
     *,
     kernel: options.Kernel = None,
     radio: _Radio = False,
     reference: _Reference = None,
+    record: _Record = None,
     random: _Random = None,
     dry_run: options.DryRun = False,
     no_report: options.NoReport = False,
@@ -88,6 +101,9 @@ def validate(
     """Runs the cases, prints the rows, draws the report."""
     report = plans.reporting(no_report=no_report, opened=opened)
     plans.choose_kernel(kernel, virtual=given["virtual"])
+    if record is not None:
+        _record_traces(record, given, quiet=quiet)
+        return
     how = plans.execution(given, quiet=quiet)
     if reference is not None:
         unused = ("virtual", "size", "repeat", "seed")
@@ -103,6 +119,19 @@ def validate(
         found = compared.run_plan(**how)
     _print(found, radio=radio, random=random is not None, as_json=json)
     plans.finish(found.results, report, quiet=quiet)
+
+
+def _record_traces(directory: Path, given: dict[str, Any], *, quiet: bool) -> None:
+    """Runs every case in a guest and writes the folder."""
+    if not given["virtual"]:
+        raise InputError(f"--record {directory}: it records in guests; add --virtual")
+    from weir.recordings.record import CASES, record
+    from weir.running.runner import default_jobs
+
+    def report(name: str) -> None:
+        output.note(f"{name} ({list(CASES).index(name) + 1} of {len(CASES)})", quiet=quiet)
+
+    record(directory, jobs=given["jobs"] or default_jobs(), report=report)
 
 
 def _print(found: Validation, *, radio: bool, random: bool, as_json: bool) -> None:

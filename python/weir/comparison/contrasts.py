@@ -36,7 +36,7 @@ Relevant = Annotated[
     Option(
         "Smallest relevant difference, as a share of the first stack's mean.",
         MEASUREMENT,
-        form="SHARE",
+        metavar="SHARE",
     ),
 ]
 

@@ -39,7 +39,7 @@ def build(
     say: Say,
     *,
     version: Annotated[
-        str | None, Option("Version.", form="VERSION", otherwise="the newest")
+        str | None, Option("Version.", metavar="VERSION", default_text="the newest")
     ] = None,
     force: Annotated[bool, Option("Build again, even if it exists.")] = False,
 ) -> Path:

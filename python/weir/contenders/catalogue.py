@@ -158,7 +158,7 @@ def _build_command(contender: Contender) -> str:
     newest = {one.name: one.default for one in contender.definition.parameters}.get("version")
     chosen = contender.arguments.get("version")
     more = f" --version {chosen}" if chosen != newest else ""
-    return f"weir contender build {contender.definition.name}{more}"
+    return f"weir stack contender {contender.definition.name}{more}"
 
 
 def version(contender: Contender) -> str:
@@ -176,7 +176,7 @@ def version(contender: Contender) -> str:
 
 
 def bin_folder() -> Path:
-    """Where `weir contender build` installs programs."""
+    """Where `weir stack contender` installs programs."""
     return cache.home() / "contenders" / "bin"
 
 

@@ -31,7 +31,7 @@ PLACEHOLDERS: Mapping[str, str] = {
     "cert": "a certificate for the name `server`, in PEM",
     "key": "its private key",
     "seed": "random seed of the run",
-    "bin": "folder of the programs of `weir contender build`",
+    "bin": "folder of the programs of `weir stack contender`",
 }
 """What commands may contain in braces, besides parameters."""
 
@@ -97,7 +97,7 @@ class Definition:
     rtt_unit: str
     """Unit of round-trip times in it: `ms` by its specification, but quinn writes `s`."""
     build: str | None
-    """How `weir contender build` builds it, if no package has it."""
+    """How `weir stack contender` builds it, if no package has it."""
     programs: tuple[str, ...]
     """Programs that it needs and no command begins with."""
     packages: tuple[str, ...]

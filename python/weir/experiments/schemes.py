@@ -1,7 +1,4 @@
-"""Which congestion controls studies of many schemes take: those of a list that this build has.
-
-The list is in one place so that a new controller joins all of these studies with one word.
-"""
+"""Which congestion controls studies of many schemes take: those of a list that this build has."""
 
 from __future__ import annotations
 
@@ -10,27 +7,13 @@ from collections.abc import Iterable
 
 from weir import _native
 
-END_TO_END = (
-    "reno",
-    "cubic",
-    "bbr",
-    "bbr2",
-    "bbr3",
-    "vegas",
-    "veno",
-    "westwood",
-    "illinois",
-    "htcp",
-    "highspeed",
-    "scalable",
-    "bic",
-    "hybla",
-    "yeah",
-    "lp",
-    "nv",
-    "cdg",
-    "ledbat",
-    "copa",
+_CATALOGUE = tuple(item["name"] for item in json.loads(_native.catalogue())["controllers"])
+_BESIDES_LINUX = ("bbr2", "bbr3", "ledbat", "copa")
+
+END_TO_END = tuple(
+    name
+    for name in _CATALOGUE
+    if name in (*_native.kernel_controllers(), *_BESIDES_LINUX) and name != "dctcp"
 )
 """Controls that need nothing of the network but losses and delays.
 
@@ -43,5 +26,4 @@ KINDS = ("reno", "cubic", "bbr", "bbr3", "vegas", "ledbat", "copa")
 
 def present(wanted: Iterable[str]) -> tuple[str, ...]:
     """Those of `wanted` that this build has, in their order."""
-    known = {item["name"] for item in json.loads(_native.catalogue())["controllers"]}
-    return tuple(name for name in wanted if name in known)
+    return tuple(name for name in wanted if name in _CATALOGUE)

@@ -36,15 +36,17 @@ FORMATS: Mapping[str, Writer] = {
 def export(
     results: Results,
     wanted: Annotated[
-        str, Option("Format to write.", form="|".join(FORMATS), short="-f", flag="--format")
+        str, Option("Format to write.", metavar="|".join(FORMATS), short="-f", flag="--format")
     ],
     out: Annotated[
         str | Path | None,
-        Option("The new folder.", form="DIR", short="-o", otherwise="NAME-FORMAT"),
+        Option("The new folder.", metavar="DIR", short="-o", default_text="NAME-FORMAT"),
     ] = None,
     *,
-    case: Annotated[str | None, Option("This case only.", form="LABEL", otherwise="all")] = None,
-    repeat: Annotated[int | None, Option("This repeat only.", otherwise="all", least=0)] = None,
+    case: Annotated[
+        str | None, Option("This case only.", metavar="LABEL", default_text="all")
+    ] = None,
+    repeat: Annotated[int | None, Option("This repeat only.", default_text="all", min=0)] = None,
     trust_controllers: TrustControllers = False,
 ) -> list[Path]:
     """Writes `results` in one of `FORMATS` into a new folder, and returns its files.

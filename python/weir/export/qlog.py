@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
+from weir._native import stack_parts
 from weir.base.errors import InputError
 from weir.export import packets
 from weir.export.capture_file import CapturedSegment, segments
@@ -190,7 +191,7 @@ class _Trace:
 
 def _controller(stack: str) -> dict[str, str]:
     """The congestion control of a stack of Weir or of the kernel."""
-    return {} if ":" in stack else {"congestion_control": stack.split("/")[-1]}
+    return {} if ":" in stack else {"congestion_control": stack_parts(stack)[2]}
 
 
 def _word(name: str) -> str:

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from weir._native import parse_quantity
 from weir.base.errors import InputError
 from weir.base.options import Option
+from weir.base.quantities import quantity
 from weir.guest.machine import LEAST_MEMORY_MB, START_S
-from weir.links.emulation import seconds
 
 GROUP = "Virtual time"
 """Their group in `--help`."""
@@ -26,22 +26,26 @@ class GuestOptions:
 
     out: Annotated[
         str | Path | None,
-        Option("Keep what was written in the working folder, in this folder.", GROUP, form="DIR"),
+        Option(
+            "Keep what was written in the working folder, in this folder.", GROUP, metavar="DIR"
+        ),
     ] = None
     time_limit: Annotated[
-        str, Option("End the commands after this virtual time.", GROUP, form="TIME")
+        str, Option("End the commands after this virtual time.", GROUP, metavar="TIME")
     ] = "10min"
     wall_limit: Annotated[
-        str | None, Option("End the guest after this real time.", GROUP, form="TIME")
+        str | None, Option("End the guest after this real time.", GROUP, metavar="TIME")
     ] = None
-    memory: Annotated[str, Option("Memory of the guest.", GROUP, form="SIZE")] = "768mb"
+    memory: Annotated[str, Option("Memory of the guest.", GROUP, metavar="SIZE")] = "768mb"
     kernel: Annotated[
         str | None,
-        Option("Version of the guest kernel, as in 6.12.", GROUP, form="VERSION"),
+        Option("Version of the guest kernel, as in 6.12.", GROUP, metavar="VERSION"),
     ] = None
     date: Annotated[
         str | None,
-        Option("The guest's date, as in 2026-11-25.", GROUP, form="DATE", otherwise="2017-07-14"),
+        Option(
+            "The guest's date, as in 2026-11-25.", GROUP, metavar="DATE", default_text="2017-07-14"
+        ),
     ] = None
     virtual_tsc: Annotated[
         bool,
@@ -59,8 +63,8 @@ class GuestOptions:
         limit = self.wall_limit
         return {
             "out": None if self.out is None else Path(self.out),
-            "time_limit_s": seconds("--time-limit", self.time_limit),
-            "wall_limit_s": None if limit is None else seconds("--wall-limit", limit),
+            "time_limit_s": quantity("time", "--time-limit", self.time_limit),
+            "wall_limit_s": None if limit is None else quantity("time", "--wall-limit", limit),
             "memory_mb": self._megabytes(),
             "start_s": self._seconds(),
             "virtual_tsc": self.virtual_tsc,

@@ -117,7 +117,7 @@ def run(
     if virtual_tsc and not kernel.has_virtual_tsc:
         raise InputError(f"virtual_tsc: kernel {kernel.path.name} was built without it")
     began = time.monotonic()
-    options, ways = (link or LinkOptions()).lowered()
+    options, ways = (link or LinkOptions()).to_native()
     variables = dict(os.environ if environment is None else environment)
     variables |= {HOST_VARIABLE: HOST, HOST6_VARIABLE: HOST6}
     asked = {

@@ -1,4 +1,4 @@
-"""The end of a run on one host: `weir serve --stdio`, started over ssh and ended with it.
+"""The end of a run on one host: `weir test --server --stdio`, started over ssh and ended with it.
 
 It answers requests on standard input, a line of JSON each, by one line on standard output. A run
 stops when the controller is silent for 1.5 s, and when standard input ends. A request holds a

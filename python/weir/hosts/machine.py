@@ -19,7 +19,7 @@ from weir.hosts.agent import LONGEST_LINE, PROTOCOL
 from weir.hosts.listed import Host
 from weir.pathtest.ssh import NOT_FOUND, client_command
 
-SERVE = ("serve", "--stdio")
+SERVE = ("test", "--server", "--stdio")
 """What is started there, after the program's name."""
 
 EXCHANGES = 30

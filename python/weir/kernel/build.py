@@ -174,13 +174,13 @@ def build(
         Path | None,
         Option(
             f"Kernel source, as {recipe.PACKAGED[0]}.tar.xz.",
-            form="FILE",
-            otherwise=f"{recipe.PACKAGED[0]}.tar.xz in {recipe.SOURCES}, or the newest there",
+            metavar="FILE",
+            default_text=f"{recipe.PACKAGED[0]}.tar.xz in {recipe.SOURCES}, or the newest there",
         ),
     ] = None,
     jobs: Annotated[
         int | None,
-        Option("Files compiled in parallel.", otherwise="one per core", short="-j", least=1),
+        Option("Files compiled in parallel.", default_text="one per core", short="-j", min=1),
     ] = None,
     report: Report,
     force: Annotated[bool, Option("Build again, even if it exists.")] = False,

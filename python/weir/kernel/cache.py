@@ -21,7 +21,7 @@ RECORD = "build.json"
 CHOICE = "WEIR_GUEST_KERNEL"
 """Environment variable with the version of the guest kernel, as `--kernel` has it."""
 
-HINT = "`weir kernel build` makes it, once, in 5 to 15 minutes"
+HINT = "`weir stack kernel` makes it, once, in 5 to 15 minutes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,12 +110,12 @@ def needed(*, virtual_tsc: bool = False) -> Kernel:
     there = ", ".join(kernel.version for kernel in made)
     if series and there:
         raise KernelError(
-            f"--kernel {series}: no such guest kernel; there are: {there}. `weir kernel build"
-            f"{option} --source {recipe.SOURCES}/linux-source-{series}.tar.xz` builds another"
+            f"--kernel {series}: no such guest kernel; there are: {there}. `weir stack kernel"
+            f" {series}{option}` builds another"
         )
     if virtual_tsc:
         raise KernelError(
-            "--virtual-tsc: it needs a guest kernel of its own. `weir kernel build --virtual-tsc` "
+            "--virtual-tsc: it needs a guest kernel of its own. `weir stack kernel --virtual-tsc` "
             "makes it, once, in 5 to 15 minutes"
         )
     older = " (those there were made for another version of Weir)" if kernels() else ""

@@ -404,6 +404,11 @@ def sources(folder: Path = SOURCES) -> list[Path]:
     return sorted(found, key=lambda path: version_key(path.name.removesuffix(".tar.xz")))
 
 
+def source_of(version: str, folder: Path = SOURCES) -> Path:
+    """The source that Debian's package of a version, as 6.12, has put there."""
+    return folder / f"linux-source-{version}.tar.xz"
+
+
 def default_source(folder: Path = SOURCES) -> Path:
     """The source of the default kernel, or the newest if that package is not installed."""
     found = sources(folder)

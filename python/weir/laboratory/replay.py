@@ -40,7 +40,7 @@ def replay(wish: Excerpt, whole: Effective) -> str:
         "seed": str(whole.seed if wish.seed is None else wish.seed),
         "from_s": start,
         "to_s": end,
-        "command": wish.command,
+        "command": wish.command(whole.name),
     }
     return _page(whole.name, data)
 
@@ -81,10 +81,8 @@ def _check(whole: Effective, origin: str) -> None:
     if whole.controllers:
         files = ", ".join(whole.controllers)
         raise InputError(f"{origin}: {files}: a page cannot run controllers in Python")
-    listed = json.loads(_native.catalogue())["stacks"]
-    projects = {str(stack["name"]).partition("/")[0] for stack in listed}
     for stack in whole.stacks:
-        if stack.partition("/")[0] in projects:
+        if _native.stack_parts(stack)[0] != "weir":
             raise InputError(f"{origin}: stack = {stack}: a page has no stacks of other projects")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypedDict
 
-from weir._native import ScenarioError, parse_quantity
+from weir._native import ScenarioError
 from weir.base.errors import InputError, RunError
 
 
@@ -61,18 +61,6 @@ class PathReport(TypedDict):
     down: DirectionReport
     warnings: list[str]
     """Where the path was not as configured; empty if it was."""
-
-
-def seconds(name: str, text: str) -> float:
-    """Returns the value of an argument in seconds.
-
-    Raises:
-        InputError: it is no time.
-    """
-    try:
-        return parse_quantity("time", text)
-    except ValueError as error:
-        raise InputError(f"{name}: {error}") from None
 
 
 @contextmanager

@@ -14,7 +14,7 @@ INSIDE6, HOST6 = "fd00:100:64::2", "fd00:100:64::1"
 """Of a link between two namespaces of its own: no other can collide (RFC 4193)."""
 
 
-def numbered6(number: int) -> tuple[str, str]:
+def ipv6_ends(number: int) -> tuple[str, str]:
     """The IPv6 addresses of the commands and of the host, of the link with this number."""
     return f"fd00:100:64:{number:x}::2", f"fd00:100:64:{number:x}::1"
 

@@ -30,7 +30,7 @@ from weir import _native
 from weir.base.errors import InputError, WeirError
 from weir.base.options import Option, documented
 from weir.links.emulation import PathReport, native_errors
-from weir.links.ends import HOST6, HOST6_VARIABLE, HOST_VARIABLE, INSIDE6, numbered6, with_addresses
+from weir.links.ends import HOST6, HOST6_VARIABLE, HOST_VARIABLE, INSIDE6, ipv6_ends, with_addresses
 from weir.links.options import LinkOptions
 from weir.processes import cleanup, netns
 
@@ -60,7 +60,7 @@ class Link(LinkOptions):
             python_only=True,
         ),
     ] = None
-    apart: Annotated[
+    isolated: Annotated[
         bool,
         Option(
             "Whether the far end is a namespace of its own, for commands started there.",
@@ -78,7 +78,7 @@ class Link(LinkOptions):
 
     def __post_init__(self) -> None:
         """Checks the options."""
-        self._pairs, self._directions = self.lowered()
+        self._pairs, self._directions = self.to_native()
         self._native: _native.HostLink | None = None
 
     def __enter__(self) -> Self:
@@ -110,7 +110,7 @@ class Link(LinkOptions):
             network = f"100.64.{number}.0/30"
             self.host, self.inside = f"100.64.{number}.1", f"100.64.{number}.2"
             ends = (self.inside, self.host)
-            ends6 = (INSIDE6, HOST6) if self.apart else numbered6(number)
+            ends6 = (INSIDE6, HOST6) if self.isolated else ipv6_ends(number)
             self.host6 = ends6[1] if _IPV6.is_dir() else None
             try:
                 self._native = _native.HostLink(
@@ -121,13 +121,13 @@ class Link(LinkOptions):
                     self._directions,
                     self.seed,
                     None if self.pcap is None else Path(self.pcap),
-                    self.apart,
+                    self.isolated,
                     None if self.host6 is None else ends6,
                 )
             except OSError as error:
                 raise netns.NamespaceError(str(error)) from None
             stack.callback(self._native.close)
-        if self.apart:
+        if self.isolated:
             self.confined = "it is a namespace of its own"
             return
         self.confined = None
@@ -141,7 +141,7 @@ class Link(LinkOptions):
     ) -> subprocess.Popen[bytes]:
         """Starts `command` behind the link; under `sudo` as the calling user.
 
-        With `far` it starts at the far end, which `apart` must have made. `how` are further
+        With `far` it starts at the far end, which `isolated` must have made. `how` are further
         arguments of `subprocess.Popen`, as in `stdout=subprocess.PIPE`.
 
         Raises:
@@ -151,7 +151,7 @@ class Link(LinkOptions):
         variables = how.pop("env", None) or os.environ
         environment = {HOST_VARIABLE: self.host, **variables, **user.environment}
         # Only IPv4 goes on to the host of an outer link, and none of it if this one is apart.
-        if self.apart:
+        if self.isolated:
             environment[HOST_VARIABLE] = self.host
         environment.pop(HOST6_VARIABLE, None)
         if self.host6 is not None:
@@ -194,7 +194,7 @@ class Link(LinkOptions):
         return self._native
 
 
-def end_all_behind(command: subprocess.Popen[bytes]) -> None:
+def terminate_behind(command: subprocess.Popen[bytes]) -> None:
     """Terminates a command and all other processes behind its link.
 
     A shell that ends leaves its children running. A separate process group would reach them, but

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from weir.base.errors import InputError
 from weir.base.options import NETWORK, Option
-from weir.links.emulation import seconds
+from weir.base.quantities import quantity
 from weir.scenario.tc import options as tc_options
 
 Pairs = list[tuple[str, str]]
@@ -20,42 +20,42 @@ class PathOptions:
     """A path between two ends. Quantities are text with a unit."""
 
     rate: Annotated[
-        str | None, Option("Rate of IP packets, as in `10mbit`.", NETWORK, form="RATE")
+        str | None, Option("Rate of IP packets, as in `10mbit`.", NETWORK, metavar="RATE")
     ] = None
-    delay: Annotated[str | None, Option("One-way delay, as in `20ms`.", NETWORK, form="TIME")] = (
-        None
-    )
+    delay: Annotated[
+        str | None, Option("One-way delay, as in `20ms`.", NETWORK, metavar="TIME")
+    ] = None
     queue: Annotated[
         str | None,
         Option(
             "Queue capacity, with {rate}: `64p` (default), `1bdp`, `100ms`, `64kb`.",
             NETWORK,
-            form="SIZE",
+            metavar="SIZE",
         ),
     ] = None
     loss: Annotated[
-        str | None, Option("Share of packets lost, as in `5%`.", NETWORK, form="SHARE")
+        str | None, Option("Share of packets lost, as in `5%`.", NETWORK, metavar="SHARE")
     ] = None
     jitter: Annotated[
-        str | None, Option("Largest random variation of the delay.", NETWORK, form="TIME")
+        str | None, Option("Largest random variation of the delay.", NETWORK, metavar="TIME")
     ] = None
     corrupt: Annotated[
-        str | None, Option("Share of packets with a flipped bit.", NETWORK, form="SHARE")
+        str | None, Option("Share of packets with a flipped bit.", NETWORK, metavar="SHARE")
     ] = None
     duplicate: Annotated[
-        str | None, Option("Share of packets duplicated.", NETWORK, form="SHARE")
+        str | None, Option("Share of packets duplicated.", NETWORK, metavar="SHARE")
     ] = None
     reorder: Annotated[
         str | None,
-        Option("Share of packets delayed by reorder_delay (10ms).", NETWORK, form="SHARE"),
+        Option("Share of packets delayed by reorder_delay (10ms).", NETWORK, metavar="SHARE"),
     ] = None
     up: Annotated[
-        str, Option("Options of the direction up: `key=value,...`", NETWORK, form="OPTIONS")
+        str, Option("Options of the direction up: `key=value,...`", NETWORK, metavar="OPTIONS")
     ] = ""
     down: Annotated[
-        str, Option("Options of the direction down: `key=value,...`", NETWORK, form="OPTIONS")
+        str, Option("Options of the direction down: `key=value,...`", NETWORK, metavar="OPTIONS")
     ] = ""
-    seed: Annotated[int, Option("Random seed.", NETWORK, least=0)] = 1
+    seed: Annotated[int, Option("Random seed.", NETWORK, min=0)] = 1
 
     def pairs(self) -> Pairs:
         """Returns the options of both directions that were given."""
@@ -82,22 +82,22 @@ class LinkOptions(PathOptions):
 
     rtt: Annotated[
         str | None,
-        Option("Sum of the delays of both directions, as in `40ms`.", NETWORK, form="TIME"),
+        Option("Sum of the delays of both directions, as in `40ms`.", NETWORK, metavar="TIME"),
     ] = None
     trace: Annotated[
         str | Path | None,
         Option(
             "Delivery opportunities in place of {rate}: a trace in mahimahi's format.",
             NETWORK,
-            form="FILE",
+            metavar="FILE",
         ),
     ] = None
     tc: Annotated[
         str | None,
-        Option("Link in tc syntax, as in `netem delay 20ms loss 1%`.", NETWORK, form="TEXT"),
+        Option("Link in tc syntax, as in `netem delay 20ms loss 1%`.", NETWORK, metavar="TEXT"),
     ] = None
 
-    def lowered(self) -> tuple[Pairs, tuple[str, str]]:
+    def to_native(self) -> tuple[Pairs, tuple[str, str]]:
         """Returns the options of both directions, and those of each, as the native module has them.
 
         Raises:
@@ -118,7 +118,7 @@ class LinkOptions(PathOptions):
             return self.delay
         if self.delay is not None:
             raise InputError(f"rtt='{self.rtt}', delay='{self.delay}': give only one of them")
-        return f"{round(seconds('rtt', self.rtt) * 1e9 / 2)}ns"
+        return f"{round(quantity('time', 'rtt', self.rtt) * 1e9 / 2)}ns"
 
 
 def _merged(of_tc: Pairs, pairs: Pairs) -> Pairs:

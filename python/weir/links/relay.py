@@ -42,22 +42,22 @@ class Relay(PathOptions):
     _: KW_ONLY
     corrupt_bits: Annotated[
         int,
-        Option("Most bits flipped in a datagram that {corrupt} damages.", least=1, most=64),
+        Option("Most bits flipped in a datagram that {corrupt} damages.", min=1, max=64),
     ] = 1
     feedback: Annotated[
         str | None,
         Option(
             "Feedback of a link with a {rate}: `drai`, `anti-ecn`, `xcp`, `rcp`, or a table.",
             NETWORK,
-            form="KIND",
+            metavar="KIND",
         ),
     ] = None
     serial: Annotated[
         bool, Option("One thread for both directions that sleeps {delay} for every datagram.")
     ] = False
-    clients: Annotated[int, Option("Most clients at the same time.", least=1, most=500)] = 100
+    clients: Annotated[int, Option("Most clients at the same time.", min=1, max=500)] = 100
     idle: Annotated[
-        str, Option("Remove a client that sends nothing for this long.", form="TIME")
+        str, Option("Remove a client that sends nothing for this long.", metavar="TIME")
     ] = "60s"
 
     def __post_init__(self) -> None:

@@ -25,7 +25,7 @@ _SHOW_EVERY_S = 0.1
 
 
 class Server:
-    """A server that runs at the far end of a link, which must be `apart`.
+    """A server that runs at the far end of a link, which must be `isolated`.
 
     It is a context manager: its start waits until the server is ready, and its end stops it.
     """

@@ -33,8 +33,8 @@ def measure(
         Option(
             "Connection to model, counted from 1 in the order of `weir read`.",
             MEASUREMENT,
-            otherwise="the largest",
-            least=1,
+            default_text="the largest",
+            min=1,
         ),
     ] = None,
     stack: Annotated[
@@ -42,8 +42,8 @@ def measure(
         Option(
             "Congestion control of the measured flow.",
             MEASUREMENT,
-            form="STACK",
-            otherwise="that of the results or the capture, else cubic",
+            metavar="STACK",
+            default_text="that of the results or the capture, else cubic",
         ),
     ] = None,
 ) -> Measurement:

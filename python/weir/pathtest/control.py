@@ -40,8 +40,8 @@ class Control:
             connection = socket.create_connection((name, port), timeout=CONNECT_S)
         except OSError as error:
             raise WeirError(
-                f"{host}: {error.strerror or error}; start weir serve there (port {port}, TCP and "
-                "UDP)"
+                f"{host}: {error.strerror or error}; start weir test --server there "
+                f"(port {port}, TCP and UDP)"
             ) from None
         self.address: wire.Address = tuple(connection.getpeername())
         try:

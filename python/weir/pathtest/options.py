@@ -8,8 +8,8 @@ from typing import Annotated
 
 from weir.base.errors import InputError
 from weir.base.options import MEASUREMENT, TRAFFIC, Option
+from weir.base.quantities import quantity
 from weir.pathtest.session import MOST_STREAMS, Limits
-from weir.transfer.files import quantity
 
 LIMITS = "Limits of the server"
 """The group of a server's limits in `--help`."""
@@ -28,8 +28,8 @@ class PathTest:
         Option(
             "Congestion controls of the kernel, or all that both ends have.",
             TRAFFIC,
-            form="NAME,...",
-            otherwise="the kernel's default",
+            metavar="NAME,...",
+            default_text="the kernel's default",
         ),
     ] = None
     stack: Annotated[
@@ -37,20 +37,20 @@ class PathTest:
         Option(
             "Our transport over UDP, as in `rack/cubic`; repeat the option for further stacks.",
             TRAFFIC,
-            form="STACK",
-            otherwise="none",
+            metavar="STACK",
+            default_text="none",
         ),
     ] = ()
     streams: Annotated[
         int,
-        Option("Parallel flows in each direction.", TRAFFIC, least=1, most=MOST_STREAMS),
+        Option("Parallel flows in each direction.", TRAFFIC, min=1, max=MOST_STREAMS),
     ] = 1
     direction: Annotated[
         str,
         Option(
             "Directions of the load, one run each; both is up and down at the same time.",
             TRAFFIC,
-            form="up,down,both",
+            metavar="up,down,both",
         ),
     ] = "up,down"
     udp: Annotated[
@@ -58,21 +58,21 @@ class PathTest:
         Option(
             "Load by UDP datagrams at this rate, in place of TCP.",
             TRAFFIC,
-            form="RATE",
-            otherwise="off",
+            metavar="RATE",
+            default_text="off",
         ),
     ] = None
-    duration: Annotated[str, Option("Time of each load.", MEASUREMENT, form="TIME")] = "15s"
+    duration: Annotated[str, Option("Time of each load.", MEASUREMENT, metavar="TIME")] = "15s"
     warmup: Annotated[
         str | None,
         Option(
             "Part of it at the beginning that is not measured.",
             MEASUREMENT,
-            form="TIME",
-            otherwise=f"{_WARMUP}, at most a third of the time",
+            metavar="TIME",
+            default_text=f"{_WARMUP}, at most a third of the time",
         ),
     ] = None
-    repeat: Annotated[int, Option("Repeats of every load.", MEASUREMENT, short="-n", least=1)] = 3
+    repeat: Annotated[int, Option("Repeats of every load.", MEASUREMENT, short="-n", min=1)] = 3
 
     def check(self) -> None:
         """Refuses what no server can do.
@@ -120,18 +120,21 @@ class ServerOptions:
 
     listen: Annotated[
         str,
-        Option("Where to listen, TCP and UDP; port 0 selects a free one.", form="ADDR:PORT"),
+        Option("Where to listen, TCP and UDP; port 0 selects a free one.", metavar="ADDR:PORT"),
     ] = ":9077"
     max_rate: Annotated[
         str | None,
         Option(
-            "Most of all flows of a test in one direction.", LIMITS, form="RATE", otherwise="none"
+            "Most of all flows of a test in one direction.",
+            LIMITS,
+            metavar="RATE",
+            default_text="none",
         ),
     ] = None
-    max_time: Annotated[str, Option("Longest load.", LIMITS, form="TIME")] = "60s"
+    max_time: Annotated[str, Option("Longest load.", LIMITS, metavar="TIME")] = "60s"
     max_clients: Annotated[
         int,
-        Option("Clients at a time; two at once would measure each other.", LIMITS, least=1),
+        Option("Clients at a time; two at once would measure each other.", LIMITS, min=1),
     ] = 1
 
     def limits(self) -> Limits:

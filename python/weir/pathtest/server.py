@@ -1,4 +1,4 @@
-"""`weir serve`: the end of a path test that waits for clients.
+"""`weir test --server`: the end of a path test that waits for clients.
 
 One port, for TCP and UDP. A connection has 5 s for its first line, and nothing is answered before
 it is one that we know. UDP is answered only if it has the token of a run, which the control

@@ -1,8 +1,8 @@
 """A server for one test, started over ssh and ended with it.
 
-OpenSSH's client starts `weir serve --key-file -` there. The key is made for this test, and goes to
-the server's standard input. The server listens on a free port, and ends when that input ends: when
-the test is over, or the ssh connection is lost.
+OpenSSH's client starts `weir test --server --key-file -` there. The key is made for this test, and
+goes to the server's standard input. The server listens on a free port. It ends when that input
+ends: when the test is over, or the ssh connection is lost.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from weir.base.plain import plain
 from weir.probes.channel import KEY_BYTES
 
 SCHEME = "ssh://"
-SERVE = ("serve", "--key-file", "-", "--listen", ":0")
+SERVE = ("test", "--server", "--key-file", "-", "--listen", ":0")
 """What is started there, after the program's name."""
 
 _GROUP = "Over ssh"
@@ -48,10 +48,10 @@ def started(
     url: str,
     *,
     ssh: Annotated[
-        str, Option("With `ssh://`: OpenSSH's client and its options.", _GROUP, form="COMMAND")
+        str, Option("With `ssh://`: OpenSSH's client and its options.", _GROUP, metavar="COMMAND")
     ] = "ssh",
     remote: Annotated[
-        str, Option("With `ssh://`: Weir on that host.", _GROUP, form="PROGRAM")
+        str, Option("With `ssh://`: Weir on that host.", _GROUP, metavar="PROGRAM")
     ] = "weir",
 ) -> Iterator[Remote]:
     """Starts a server on the host of `ssh://[USER@]HOST[:PORT]`, and ends it.

@@ -30,7 +30,11 @@ _COLUMNS = (
 
 def verdict(results: Results, host: str) -> str:
     """One sentence: the rate in each direction, and what the load does to the round-trip time."""
-    best = [best for way in ("up", "down", "both") if (best := _best(results, way)) is not None]
+    best = [
+        best
+        for direction in ("up", "down", "both")
+        if (best := _best(results, direction)) is not None
+    ]
     if not best:
         return f"{host}: no run succeeded."
     rates = listed([f"{number(_mean(results, c, 'goodput_mbps'))} Mbit/s {_way(c)}" for c in best])
@@ -90,10 +94,10 @@ def grid(results: Results) -> Grid:
 def _queues(results: Results) -> str:
     """The direction in which the queue was, for which no common clock is needed."""
     texts = []
-    for way, name in (("up", "queue_up_ms_p50"), ("down", "queue_down_ms_p50")):
+    for direction, name in (("up", "queue_up_ms_p50"), ("down", "queue_down_ms_p50")):
         medians = [v for c in results.cases if (v := _mean(results, c, name)) is not None]
         if medians:
-            texts.append(f"{number(max(medians))} ms {way}")
+            texts.append(f"{number(max(medians))} ms {direction}")
     return f" Largest median queueing delay: {', '.join(texts)}." if texts else ""
 
 
@@ -101,10 +105,10 @@ def _marks(results: Results) -> str:
     """What the path does to ECN and DSCP, in the words of most runs."""
     texts = []
     for kind in ("ecn", "dscp"):
-        ways = {way: _usual(results, f"{kind}_{way}") for way in ("up", "down")}
+        ways = {direction: _usual(results, f"{kind}_{direction}") for direction in ("up", "down")}
         if len(set(ways.values())) == 1:
             ways = {"both ways": ways["up"]}
-        texts += [f"{kind.upper()} {way}: {text}" for way, text in ways.items() if text]
+        texts += [f"{kind.upper()} {direction}: {text}" for direction, text in ways.items() if text]
     return f" {'; '.join(texts)}." if texts else ""
 
 
@@ -131,9 +135,9 @@ def _health(results: Results) -> str:
     return f" Health {health['verdict']}, the first: {warnings[0]}." if warnings else ""
 
 
-def _best(results: Results, way: str) -> dict[str, Any] | None:
+def _best(results: Results, direction: str) -> dict[str, Any] | None:
     """The case with the highest goodput in a direction."""
-    cases = [case for case in results.cases if case["point"]["direction"] == way]
+    cases = [case for case in results.cases if case["point"]["direction"] == direction]
     known = [case for case in cases if _mean(results, case, "goodput_mbps") is not None]
     return max(known, key=lambda case: _mean(results, case, "goodput_mbps") or 0.0, default=None)
 

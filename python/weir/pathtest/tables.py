@@ -326,11 +326,11 @@ def _summary(
 
 
 def _verdicts(record: Record, limits: pl.DataFrame) -> Row:
-    """What the path does to marks, what limited the flows, and the slowest policer on their way."""
+    """What the path does to marks, what limited the flows, and the slowest policer."""
     verdicts: Row = {
-        f"{kind}_{way}": marks.verdict(record.marks, way, ecn=kind == "ecn")
+        f"{kind}_{direction}": marks.verdict(record.marks, direction, ecn=kind == "ecn")
         for kind in ("ecn", "dscp")
-        for way in ("up", "down")
+        for direction in ("up", "down")
     }
     verdicts["limit"] = ", ".join(dict.fromkeys(limits["limit"].drop_nulls())) or None
     policed = limits.filter(pl.col("policer_mbps").is_not_null()).sort("policer_mbps")
@@ -364,11 +364,11 @@ def _health(record: Record, flows: Sequence[Row]) -> str:
     if record.dropped:
         return f"the receiving machines dropped {record.dropped} datagrams"
     if record.flows and (allowed := record.allowed_bps) is not None:
-        for way in ("up", "down"):
-            rates = [row["goodput_mbps"] for row in flows if row["name"].startswith(way)]
+        for direction in ("up", "down"):
+            rates = [row["goodput_mbps"] for row in flows if row["name"].startswith(direction)]
             if sum(rates) * 1e6 > _HELD * allowed:
                 limit = f"{allowed / 1e6:g} Mbit/s (--max-rate)"
-                return f"the server's limit of {limit} held the load {way}, and not the path"
+                return f"the server's limit of {limit} held the load {direction}, and not the path"
     return next(_unsent(record), "good")
 
 

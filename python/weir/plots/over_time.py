@@ -9,6 +9,7 @@ import altair as alt
 import polars as pl
 from altair import ColorValue
 
+from weir._native import stack_parts
 from weir.graphics import encode, theme
 from weir.graphics.figure import Figure, below_each_other, inline, layered
 from weir.graphics.select import Case, averaged, band, bottlenecks, has_rows, line, shown_over_time
@@ -290,7 +291,7 @@ def _signatures(shown: Sequence[Case]) -> str:
     known = [
         text
         for name, text in _SIGNATURES.items()
-        if any(name in case.series.rpartition("/")[2] for case in shown)
+        if any(name in (stack_parts(case.series)[3] or "") for case in shown)
     ]
     return f": {', '.join(known)}" if known else ""
 

@@ -44,7 +44,7 @@ class ChannelError(WeirError):
 
 
 def read_key(file: Path) -> bytes:
-    """The key in a file that `weir key` wrote.
+    """The key in a file that `weir recv --new-key` wrote.
 
     Raises:
         InputError: it cannot be read, or holds no key.
@@ -67,7 +67,7 @@ def parse_key(content: bytes, source: str) -> bytes:
     if not re.fullmatch(rb"[0-9a-fA-F]{64}", content):
         raise InputError(
             f"{source} holds no key; a key is {2 * KEY_BYTES} hexadecimal digits, as "
-            "`weir key FILE` writes"
+            "`weir recv --new-key FILE` writes"
         )
     return bytes.fromhex(content.decode())
 
@@ -180,7 +180,7 @@ def connect(connection: socket.socket, key: bytes | None) -> Channel:
             raise InputError(_quoted(answer["refused"]))
         proved = bytes.fromhex(answer["proof"])
     except (KeyError, TypeError, ValueError, OSError):
-        raise ChannelError("no weir serve of this version answers there") from None
+        raise ChannelError("no weir test --server of this version answers there") from None
     if not hmac.compare_digest(proved, _code(secret, b"proof", b"server", nonces)):
         raise InputError("the server has another key")
     return Channel(lines, _code(secret, b"session", nonces), b"client", b"server", LONG)

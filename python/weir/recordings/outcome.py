@@ -29,8 +29,8 @@ Cases = Annotated[
     Sequence[str],
     Option(
         "Only cases with matching names; may be repeated.",
-        form="GLOB",
-        otherwise="all",
+        metavar="GLOB",
+        default_text="all",
         flag="--case",
     ),
 ]

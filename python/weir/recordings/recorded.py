@@ -41,7 +41,7 @@ def validate(
     *,
     cases: Cases = (),
     seeds: Annotated[
-        int, Option("With {reference}: seeds per case with randomness.", least=2)
+        int, Option("With {reference}: seeds per case with randomness.", min=2)
     ] = SEEDS,
     **how: Unpack[RunOptions],
 ) -> Validation:

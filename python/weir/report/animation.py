@@ -45,19 +45,20 @@ class Excerpt:
     source: Source
     seed: Annotated[
         int | None,
-        Option("Random seed of the run.", otherwise="the scenario's own", least=0),
+        Option("Random seed of the run.", default_text="the scenario's own", min=0),
     ] = None
-    start: Annotated[str, Option("Start time within the run.", form="TIME", flag="--from")] = FROM
-    span: Annotated[str, Option("Duration to show.", form="TIME", flag="--for")] = SPAN
+    start: Annotated[str, Option("Start time within the run.", metavar="TIME", flag="--from")] = (
+        FROM
+    )
+    span: Annotated[str, Option("Duration to show.", metavar="TIME", flag="--for")] = SPAN
 
-    @property
-    def command(self) -> str:
-        """The command line that makes the same page."""
+    def command(self, name: str) -> str:
+        """The command line that makes the same page, of a scenario called `name`."""
         sets = [
             word for key, value in self.source.overrides for word in ("--set", f"{key}={value}")
         ]
         seed = [] if self.seed is None else ["--seed", str(self.seed)]
-        words = ["weir", "animate", self.source.origin, *sets, *seed]
+        words = ["weir", "ui", self.source.origin, *sets, *seed, "--save", f"{name}.html"]
         return shlex.join([*words, "--from", self.start, "--for", self.span])
 
 
@@ -106,7 +107,7 @@ def animation(wish: Excerpt) -> Animation:
         "frames": _rows(frames, start),
         "events": _events(tables["events"], start, end),
     }
-    return Animation(whole.name, whole.description, wish.command, data)
+    return Animation(whole.name, whole.description, wish.command(whole.name), data)
 
 
 def span_of(wish: Excerpt, whole: Effective) -> tuple[float, float]:

@@ -12,16 +12,16 @@ RESULTS = "results"
 """Default results folder, relative to the working directory."""
 
 Out = Annotated[
-    str | Path, Option("Parent of the new result directory.", OUTPUT, form="DIR", short="-o")
+    str | Path, Option("Parent of the new result directory.", OUTPUT, metavar="DIR", short="-o")
 ]
 Jobs = Annotated[
     int | None,
     Option(
         "Number of runs in parallel.",
         MEASUREMENT,
-        otherwise="one per core; 1 in real time",
+        default_text="one per core; 1 in real time",
         short="-j",
-        least=1,
+        min=1,
     ),
 ]
 Resume = Annotated[
@@ -36,7 +36,7 @@ Dask = Annotated[
     Option(
         "Send the runs to a Dask cluster: its scheduler's address, or its scheduler file.",
         MEASUREMENT,
-        form="ADDRESS|FILE",
+        metavar="ADDRESS|FILE",
     ),
 ]
 ShowProgress = Annotated[
@@ -48,6 +48,6 @@ Pcap = Annotated[
         "Record the packets at both ends of the bottleneck, one pcapng file per run, in the "
         "worlds `sim` and `kernel`.",
         OUTPUT,
-        form="DIR",
+        metavar="DIR",
     ),
 ]

@@ -33,7 +33,7 @@ Tc = Annotated[
         "Bottleneck in tc syntax: 'netem delay 20ms loss 1%', 'tbf rate 10mbit burst 32kbit "
         "latency 50ms'.",
         NETWORK,
-        form="TEXT",
+        metavar="TEXT",
     ),
 ]
 ReverseTc = Annotated[
@@ -41,14 +41,14 @@ ReverseTc = Annotated[
     Option(
         "The same for the reverse direction; the RTT is the sum of both delays.",
         NETWORK,
-        form="TEXT",
+        metavar="TEXT",
     ),
 ]
 WORLD = Option(
     "Simulator (`sim`), real UDP over loopback (`udp`), or the Linux kernel's TCP over "
     "emulated links (`kernel`).",
     MEASUREMENT,
-    form="|".join(worlds()),
+    metavar="|".join(worlds()),
 )
 World = Annotated[str, WORLD]
 Seed = Annotated[
@@ -56,15 +56,15 @@ Seed = Annotated[
     Option(
         "Random seed of the first repeat.",
         MEASUREMENT,
-        otherwise="the scenario's own",
-        least=0,
+        default_text="the scenario's own",
+        min=0,
     ),
 ]
 
 
 def runs_per_case(otherwise: str) -> Option:
     """Returns the option `repeat` with this default."""
-    return Option("Runs per case.", MEASUREMENT, otherwise=otherwise, short="-n", least=1)
+    return Option("Runs per case.", MEASUREMENT, default_text=otherwise, short="-n", min=1)
 
 
 Repeat = Annotated[int | None, runs_per_case("the scenario's own")]
@@ -80,7 +80,7 @@ class Comparison:
         Option(
             "Rate of the bottleneck, as in `10mbit`.",
             group=NETWORK,
-            form="RATE",
+            metavar="RATE",
             key="topology.rate",
             example="10mbit",
         ),
@@ -90,7 +90,7 @@ class Comparison:
         Option(
             "Round-trip time without queueing, as in `40ms`.",
             group=NETWORK,
-            form="TIME",
+            metavar="TIME",
             key="topology.rtt",
             example="40ms",
         ),
@@ -100,7 +100,7 @@ class Comparison:
         Option(
             "Queue capacity: `1bdp`, `64p`, `100ms`, `64kb`.",
             group=NETWORK,
-            form="SIZE",
+            metavar="SIZE",
             key="topology.queue",
             example="1bdp",
         ),
@@ -110,7 +110,7 @@ class Comparison:
         Option(
             "Share of data packets lost at random, as in `1%`.",
             group=NETWORK,
-            form="SHARE",
+            metavar="SHARE",
             key="topology.forward.loss",
             example="1%",
         ),
@@ -120,7 +120,7 @@ class Comparison:
         Option(
             "Duration of a run, as in `60s`; with {size}, its limit.",
             group=MEASUREMENT,
-            form="TIME",
+            metavar="TIME",
             key="measure.duration",
             example="60s",
         ),
@@ -130,10 +130,10 @@ class Comparison:
         Option(
             "Time at the start that is not measured.",
             group=MEASUREMENT,
-            form="TIME",
+            metavar="TIME",
             key="measure.warmup",
             example="5s",
-            otherwise="a tenth of {duration}; 0 with {size}",
+            default_text="a tenth of {duration}; 0 with {size}",
         ),
     ] = None
     start_jitter: Annotated[
@@ -141,23 +141,21 @@ class Comparison:
         Option(
             "Each flow starts at a random time up to this.",
             group=TRAFFIC,
-            form="TIME",
+            metavar="TIME",
             key="flow.0.start_jitter",
             example="100ms",
         ),
     ] = "100ms"
     flows: Annotated[
         int,
-        Option(
-            "Number of flows, all of the same stack.", group=TRAFFIC, key="flow.0.count", least=1
-        ),
+        Option("Number of flows, all of the same stack.", group=TRAFFIC, key="flow.0.count", min=1),
     ] = 1
     size: Annotated[
         str | None,
         Option(
             "Send a file of this size instead of sending continuously.",
             group=TRAFFIC,
-            form="SIZE",
+            metavar="SIZE",
             key="flow.0.workload.size",
             example="10mb",
         ),
@@ -169,7 +167,7 @@ class Comparison:
             group=MEASUREMENT,
             key="measure.repeat",
             short="-n",
-            least=1,
+            min=1,
         ),
     ] = 10
     seed: Annotated[
@@ -178,7 +176,7 @@ class Comparison:
             "Random seed of the first repeat; each next repeat adds 1.",
             group=MEASUREMENT,
             key="measure.seed",
-            least=0,
+            min=0,
         ),
     ] = 1
     tc: Tc = None

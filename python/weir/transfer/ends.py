@@ -69,7 +69,9 @@ def hosts(network: Network, seed: int = 1) -> Iterator[Hosts]:
         yield Hosts("127.0.0.1:0")
         return
     loss = f"loss={network.loss_percent}%"
-    up, down = (loss if network.loses in ("both", way) else "" for way in ("data", "acks"))
+    up, down = (
+        loss if network.loses in ("both", direction) else "" for direction in ("data", "acks")
+    )
     if network.rate_mbit is not None:
         limit = f"rate={network.rate_mbit}mbit,queue={network.queue}"
         up = f"{limit},{up}" if up else limit

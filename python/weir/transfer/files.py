@@ -150,8 +150,8 @@ KeyFile = Annotated[
     str | PathLike[str] | None,
     Option(
         "Encrypt with the key in this file, of which the other end needs a copy. "
-        "`weir key` makes one; see docs/security.md.",
-        form="FILE",
+        "`weir recv --new-key` makes one; see docs/security.md.",
+        metavar="FILE",
     ),
 ]
 
@@ -166,12 +166,12 @@ def send(
         Option(
             "Transport: `weir list` names all; `FILE.py:CLASS` is your own controller. `udp`: "
             "plain datagrams, to count losses.",
-            form="RECOVERY/CONTROLLER",
-            otherwise=DEFAULT_STACK,
+            metavar="RECOVERY/CONTROLLER",
+            default_text=DEFAULT_STACK,
         ),
     ] = None,
     rate: Annotated[
-        str | None, Option("Upper limit of the send rate, as in `50mbit`.", form="RATE")
+        str | None, Option("Upper limit of the send rate, as in `50mbit`.", metavar="RATE")
     ] = None,
     pacing: Annotated[
         bool,
@@ -182,26 +182,24 @@ def send(
     ] = True,
     window: Annotated[
         int | None,
-        Option(
-            "Fixed window in segments, for `go-back-n`, `selective-repeat` and `none`.", least=1
-        ),
+        Option("Fixed window in segments, for `go-back-n`, `selective-repeat` and `none`.", min=1),
     ] = None,
     initial_window: Annotated[
-        int, Option("Initial window in segments; paced above 10.", least=1, most=65535)
+        int, Option("Initial window in segments; paced above 10.", min=1, max=65535)
     ] = 10,
     mss: Annotated[
         str | None,
         Option(
             "File bytes per segment, 64b to 65447b.",
-            form="SIZE",
-            otherwise=f"{DEFAULT_MSS}, {DEFAULT_SEALED_MSS} with a key",
+            metavar="SIZE",
+            default_text=f"{DEFAULT_MSS}, {DEFAULT_SEALED_MSS} with a key",
         ),
     ] = None,
     max_retransmits: Annotated[
-        int, Option("Give up after this many consecutive timeouts.", least=0)
+        int, Option("Give up after this many consecutive timeouts.", min=0)
     ] = 100,
     max_wait: Annotated[
-        str, Option("Give up after this long without progress.", form="TIME")
+        str, Option("Give up after this long without progress.", metavar="TIME")
     ] = "30s",
     key_file: KeyFile = None,
     on_progress: Callable[[Progress], object] | None = None,
@@ -222,21 +220,18 @@ def send(
     """
     default_mss = DEFAULT_MSS if key_file is None else DEFAULT_SEALED_MSS
     stack = _stack(stack, window)
-    mss_bytes = round(quantity("size", "mss", mss or default_mss))
-    max_rate_bps = None if rate is None else round(quantity("rate", "rate", rate))
-    max_wait_s = quantity("time", "max_wait", max_wait)
     report = on_progress or (lambda _progress: None)
     with _native_errors():
         rows, session = _native.send_files(
             files,
             to,
             stack=stack,
-            mss=mss_bytes,
+            mss=mss or default_mss,
             initial_window=initial_window,
-            max_rate_bps=max_rate_bps,
+            rate=rate,
             pacing=pacing,
             max_retransmits=max_retransmits,
-            max_wait_s=max_wait_s,
+            max_wait=max_wait,
             on_event=lambda _kind, progress: report(progress),
             key_file=key_file,
         )
@@ -246,34 +241,34 @@ def send(
 @documented()
 def receive(
     dir: Annotated[  # noqa: A002 – as in `tempfile`
-        str | PathLike[str], Option("Where files go; made if need be.", form="DIR")
+        str | PathLike[str], Option("Where files go; made if need be.", metavar="DIR")
     ] = DEFAULT_FOLDER,
     bind: Annotated[
-        str, Option("Where to listen; port 0 takes any.", form="ADDR:PORT")
+        str, Option("Where to listen; port 0 takes any.", metavar="ADDR:PORT")
     ] = DEFAULT_PORT,
     *,
     once: Annotated[bool, Option("End after the first session.")] = False,
     max_size: Annotated[
-        str | None, Option("Refuse larger files.", form="SIZE", otherwise="free disk space")
+        str | None, Option("Refuse larger files.", metavar="SIZE", default_text="free disk space")
     ] = None,
-    max_files: Annotated[int, Option("Refuse more files of one sender.", least=1)] = 10_000,
+    max_files: Annotated[int, Option("Refuse more files of one sender.", min=1)] = 10_000,
     quota: Annotated[
         str | None,
         Option(
             "Most that all files in {dir} may take, partial ones included.",
-            form="SIZE",
-            otherwise="none",
+            metavar="SIZE",
+            default_text="none",
         ),
     ] = None,
     partial_expiry: Annotated[
         str,
-        Option("Remove a partial file that no sender has resumed for this long.", form="TIME"),
+        Option("Remove a partial file that no sender has resumed for this long.", metavar="TIME"),
     ] = "168h",
     memory: Annotated[
         str,
         Option(
             "Most memory for all senders: data out of order or not yet written, and answers.",
-            form="SIZE",
+            metavar="SIZE",
         ),
     ] = "64mb",
     key_file: KeyFile = None,
@@ -282,7 +277,7 @@ def receive(
         Option(
             "Seal everything, and accept senders that have one of the keys DIR/NAME.key. A "
             "removed key is no longer accepted.",
-            form="DIR",
+            metavar="DIR",
         ),
     ] = None,
     on_event: Callable[[str, Mapping[str, Any]], object],
@@ -297,20 +292,17 @@ def receive(
         InputError: an argument is not valid; the message names it.
         FailedError: the folder or the port cannot be used.
     """
-    memory_bytes = round(quantity("size", "memory", memory))
-    if memory_bytes < _LEAST_MEMORY:
-        raise InputError(f"memory='{memory}': at least 2mib are needed, for one sender")
     if key_file is not None and key_dir is not None:
         raise InputError(f"key_file='{key_file}', key_dir='{key_dir}': only one of them")
     with _native_errors():
         _native.receive_files(
             dir,
             bind,
-            max_size=None if max_size is None else round(quantity("size", "max_size", max_size)),
+            max_size=max_size,
             max_files=max_files,
-            quota=None if quota is None else round(quantity("size", "quota", quota)),
-            partial_expiry_s=quantity("time", "partial_expiry", partial_expiry),
-            memory=memory_bytes,
+            quota=quota,
+            partial_expiry=partial_expiry,
+            memory=memory,
             once=once,
             key_file=key_file,
             key_dir=key_dir,
@@ -386,18 +378,6 @@ class _StopReceivingError(Exception):
     """Ends a receiver."""
 
 
-def quantity(kind: Literal["time", "rate", "size"], name: str, text: str) -> float:
-    """Returns the value of an argument in seconds, bits per second or bytes.
-
-    Raises:
-        InputError: it is no such quantity; the message names the argument.
-    """
-    try:
-        return _native.parse_quantity(kind, text)
-    except ValueError as error:
-        raise InputError(f"{name}: {error}") from error
-
-
 @contextmanager
 def _native_errors() -> Iterator[None]:
     """Turns errors of the native module into input errors and transfer errors."""
@@ -415,16 +395,12 @@ def _stack(stack: str | None, window: int | None) -> str:
         return stack or DEFAULT_STACK
     if stack == "udp":
         raise InputError(f"window='{window}': udp has none; rate limits it")
-    recovery, _, controller = (stack or "rack/none").rpartition("/")
+    _, recovery, controller, _ = _native.stack_parts(stack or "none")
     if recovery in {"go-back-n", "selective-repeat"}:
         return f"{recovery}({window})/{controller}"
     if controller == "none":
-        return f"{recovery or 'rack'}/none({window})"
+        return f"{recovery}/none({window})"
     raise InputError(
         f"window='{window}': '{stack}' computes its window; a fixed one is allowed with the "
         "controller none or the recoveries go-back-n and selective-repeat"
     )
-
-
-_LEAST_MEMORY = 2 << 20
-"""A session holds up to 1 MiB of early data, and its buffers may be twice as large."""

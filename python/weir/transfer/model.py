@@ -73,6 +73,6 @@ class Outcome:
     resent: float | None = None
 
     @property
-    def ran_out_of_time(self) -> bool:
+    def timed_out(self) -> bool:
         """Whether it would have taken longer than it was given."""
         return self.failure == TIMEOUT

@@ -20,7 +20,7 @@ class EndError(WeirError):
     """An end of a transfer failed; the message is its own."""
 
 
-class OutOfTimeError(EndError):
+class EndTimeoutError(EndError):
     """An end of a transfer did not end in time."""
 
     def __init__(self) -> None:
@@ -42,19 +42,19 @@ class End:
         self._process.kill()
         self._process.communicate()
 
-    def ask(self, job: Mapping[str, Any]) -> None:
+    def send(self, job: Mapping[str, Any]) -> None:
         """Hands over a job."""
         try:
             self._stdin.write(json.dumps(job).encode() + b"\n")
             self._stdin.flush()
         except BrokenPipeError:
-            raise EndError(self._last_words()) from None
+            raise EndError(self._last_error()) from None
 
-    def answer(self, deadline: float) -> dict[str, Any]:
+    def receive(self, deadline: float) -> dict[str, Any]:
         """The next line that it prints, by `deadline` on the monotonic clock.
 
         Raises:
-            OutOfTimeError: there is none by then.
+            EndTimeoutError: there is none by then.
             EndError: it failed.
         """
         with selectors.DefaultSelector() as selector:
@@ -62,10 +62,10 @@ class End:
             while b"\n" not in self._read:
                 left = deadline - time.monotonic()
                 if left <= 0 or not selector.select(left):
-                    raise OutOfTimeError
+                    raise EndTimeoutError
                 chunk = self._stdout.read1(_CHUNK)
                 if not chunk:
-                    raise EndError(self._last_words())
+                    raise EndError(self._last_error())
                 self._read += chunk
         line, self._read = self._read.split(b"\n", 1)
         said: dict[str, Any] = json.loads(line)
@@ -73,7 +73,7 @@ class End:
             raise EndError(said["error"])
         return said
 
-    def _last_words(self) -> str:
+    def _last_error(self) -> str:
         _, said = self._process.communicate()
         lines = said.decode(errors="replace").strip().splitlines()
         return lines[-1] if lines else f"it ended with exit code {self._process.returncode}"

@@ -34,23 +34,23 @@ _EMPTY = {
 }
 
 
-class Carries(Protocol):
+class TransferSite(Protocol):
     """What carries a transfer: a site."""
 
-    def carry(self, transfer: Transfer, network: Network, limit_s: float) -> Outcome:
-        """Carries it and says what became of it."""
+    def run(self, transfer: Transfer, network: Network, limit_s: float) -> Outcome:
+        """Runs it and says what became of it."""
         ...
 
 
-class Carrier:
+class TransferRunner:
     """Executes runs whose scenario is a transfer, as `runner.execute` does simulated ones.
 
     A row in which a transfer has taken too long is not tried again with files as large or larger.
     """
 
-    def __init__(self, site: Carries) -> None:
+    def __init__(self, site: TransferSite) -> None:
         self._site = site
-        self._hopeless: dict[tuple[str, ...], int] = {}
+        self._given_up: dict[tuple[str, ...], int] = {}
 
     def __call__(self, scenario: Effective, *_: object) -> Tables:
         """Carries the file; a seed only tells repeats apart, for time here is real.
@@ -61,12 +61,12 @@ class Carrier:
         fields = scenario.fields
         transfer, network = Transfer(**fields["transfer"]), Network(**fields["network"])
         row = tuple(fields["row"])
-        if transfer.size_bytes >= self._hopeless.get(row, transfer.size_bytes + 1):
+        if transfer.size_bytes >= self._given_up.get(row, transfer.size_bytes + 1):
             outcome = Outcome(None, is_intact=False, received_bytes=0, failure=GIVEN_UP)
         else:
-            outcome = self._site.carry(transfer, network, fields["limit_s"])
-            if outcome.ran_out_of_time:
-                self._hopeless[row] = transfer.size_bytes
+            outcome = self._site.run(transfer, network, fields["limit_s"])
+            if outcome.timed_out:
+                self._given_up[row] = transfer.size_bytes
         return tables(transfer, outcome)
 
 

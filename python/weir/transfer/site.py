@@ -16,7 +16,7 @@ from typing import Any
 from weir.base.disk import sha256
 from weir.transfer.ends import Ends, Hosts, Programs, hosts, own_programs
 from weir.transfer.model import Network, Outcome, Transfer
-from weir.transfer.process import End, EndError, OutOfTimeError
+from weir.transfer.process import End, EndError, EndTimeoutError
 
 _MEMORY = Path("/dev/shm")  # noqa: S108  # what is in there is private to this process
 _LEAST_FREE_BYTES = 1 << 30
@@ -64,7 +64,7 @@ class Site(AbstractContextManager["Site"]):
         """Where the files are, for people."""
         return "a memory file system" if self.is_in_memory else "the temporary directory"
 
-    def carry(
+    def run(
         self,
         transfer: Transfer,
         network: Network,
@@ -89,44 +89,44 @@ class Site(AbstractContextManager["Site"]):
             there.start(programs or own_programs()) as ends,
         ):
             try:
-                return self._carried(transfer, source, folder, ends, limit_s)
+                return self._transfer(transfer, source, folder, ends, limit_s)
             except EndError as error:
                 left = _received(folder)
                 size = left.stat().st_size if left else 0
                 return Outcome(None, is_intact=False, received_bytes=size, failure=str(error))
 
-    def _carried(
+    def _transfer(
         self, transfer: Transfer, source: _File, folder: Path, ends: Ends, limit_s: float
     ) -> Outcome:
         common = {"protocol": transfer.protocol, "stack": transfer.stack}
         if transfer.with_key:
             common["key_file"] = str(self._key)
         listening = {**common, "listen": ends.address, "directory": str(folder)}
-        ends.receiver.ask({"do": "receive", **listening})
+        ends.receiver.send({"do": "receive", **listening})
         try:
-            ready = ends.receiver.answer(time.monotonic() + _START_S)
-        except OutOfTimeError:
+            ready = ends.receiver.receive(time.monotonic() + _START_S)
+        except EndTimeoutError:
             raise EndError(f"the receiver did not listen within {_START_S:g} s") from None
         time.sleep(_START_DELAY_S)
         deadline = time.monotonic() + limit_s + _PUBLISH_S
         sending = {**common, "to": ready["address"], "path": str(source.path)}
-        ends.sender.ask({"do": "send", **sending, **transfer.options})
+        ends.sender.send({"do": "send", **sending, **transfer.options})
 
-        def answer(end: End) -> dict[str, Any]:
+        def receive(end: End) -> dict[str, Any]:
             try:
-                return end.answer(deadline)
-            except OutOfTimeError:
+                return end.receive(deadline)
+            except EndTimeoutError:
                 if not _is_published(folder, transfer.size_bytes):
                     raise
-                return end.answer(deadline + _CLOSE_S)
+                return end.receive(deadline + _CLOSE_S)
 
-        sent, got = answer(ends.sender), answer(ends.receiver)
+        sent, got = receive(ends.sender), receive(ends.receiver)
         arrived = _received(folder)
         size = arrived.stat().st_size if arrived else 0
         is_intact = arrived is not None and sha256(arrived) == source.digest
         seconds = (got["ended_ns"] - sent["began_ns"]) / 1e9
         if seconds > limit_s:
-            raise OutOfTimeError
+            raise EndTimeoutError
         return Outcome(
             seconds,
             is_intact,

@@ -30,15 +30,15 @@ def main() -> None:
         try:
             _DO[job["do"], job["protocol"]](job)
         except Exception as error:  # any error is reported to the parent
-            _say(error=str(error) or type(error).__name__)
+            _reply(error=str(error) or type(error).__name__)
 
 
 def _receive_tcp(job: Job) -> None:
     receiver = _native.TcpReceiver(job["listen"], controller=job["stack"])
-    _say(address=receiver.address)
+    _reply(address=receiver.address)
     began = _cpu_s()
     moved = receiver.receive(os.path.join(job["directory"], "file"))  # noqa: PTH118
-    _say(ended_ns=moved.ended_ns, received_bytes=moved.bytes, cpu_s=_cpu_s() - began)
+    _reply(ended_ns=moved.ended_ns, received_bytes=moved.bytes, cpu_s=_cpu_s() - began)
 
 
 def _send_tcp(job: Job) -> None:
@@ -46,7 +46,7 @@ def _send_tcp(job: Job) -> None:
     moved = _native.tcp_send(
         job["path"], job["to"], controller=job["stack"], write_size=job.get("write_size")
     )
-    _say(began_ns=moved.began_ns, cpu_s=_cpu_s() - began)
+    _reply(began_ns=moved.began_ns, cpu_s=_cpu_s() - began)
 
 
 def _receive_weir(job: Job) -> None:
@@ -57,7 +57,7 @@ def _receive_weir(job: Job) -> None:
         nonlocal began
         if kind == "listening":
             began = _cpu_s()
-            _say(address=facts["address"])
+            _reply(address=facts["address"])
         elif kind == "ended":
             sessions.append(facts)
 
@@ -68,13 +68,16 @@ def _receive_weir(job: Job) -> None:
         max_files=1,
         once=True,
         on_event=on_event,
+        memory="64mib",
+        quota=None,
+        partial_expiry="168h",
         key_file=job.get("key_file"),
     )
     (row,) = (row for session in sessions for row in session["rows"])
     ended_ns = row["arrived_ns"]
     if ended_ns is None and row["time_s"] is not None:  # bare UDP: when its last datagram was there
         ended_ns = row["began_ns"] + round(row["time_s"] * 1e9)
-    _say(ended_ns=ended_ns, received_bytes=row["arrived_bytes"], cpu_s=_cpu_s() - began)
+    _reply(ended_ns=ended_ns, received_bytes=row["arrived_bytes"], cpu_s=_cpu_s() - began)
 
 
 def _send_weir(job: Job) -> None:
@@ -83,22 +86,22 @@ def _send_weir(job: Job) -> None:
         [job["path"]],
         job["to"],
         stack=job["stack"],
-        mss=job["mss"],
+        mss=f"{job['mss']}b",
         initial_window=job.get("initial_window", _INITIAL_WINDOW),
-        max_rate_bps=None,
+        rate=None,
         pacing=True,
         max_retransmits=job.get("max_retransmits", _PATIENCE),
-        max_wait_s=job.get("max_wait_s", _MAX_WAIT_S),
+        max_wait=f"{job.get('max_wait_s', _MAX_WAIT_S)}s",
         on_event=lambda *_: None,
         key_file=job.get("key_file"),
     )
     if facts["problem"]:
         raise RuntimeError(facts["problem"])
     resent = facts["retransmits"] / max(facts["segments"], 1)
-    _say(began_ns=facts["began_ns"], cpu_s=_cpu_s() - began, resent=resent)
+    _reply(began_ns=facts["began_ns"], cpu_s=_cpu_s() - began, resent=resent)
 
 
-def _say(**answer: Any) -> None:
+def _reply(**answer: Any) -> None:
     print(json.dumps(answer), flush=True)
 
 

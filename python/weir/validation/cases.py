@@ -100,7 +100,7 @@ class Scene:
 
 
 def registered() -> tuple[str, ...]:
-    """What `weir kernel-cc` has given this machine's kernel, and the simulator has too."""
+    """What `weir stack bpf` has given this machine's kernel, and the simulator has too."""
     try:
         there = available()
     except KernelCcError:

@@ -107,15 +107,15 @@ def comparison(
     *,
     virtual: Annotated[bool, Option("Compare with a guest's kernel, in virtual time.")] = False,
     size: Annotated[
-        str, Option("Number of cases and length of runs.", form="|".join(SIZES))
+        str, Option("Number of cases and length of runs.", metavar="|".join(SIZES))
     ] = SMALL,
     cases: Cases = (),
     repeat: Annotated[
         int | None,
         Option(
             "Runs per case; in virtual time only of cases with randomness.",
-            otherwise=str(REPEAT),
-            least=2,
+            default_text=str(REPEAT),
+            min=2,
         ),
     ] = None,
     seed: Annotated[int, Option("Random seed of the first run.")] = 1,

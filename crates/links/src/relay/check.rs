@@ -79,7 +79,7 @@ pub fn check(spec: &CheckSpec) -> Result<CheckReport, CheckError> {
         to: receiver.local_addr(),
         links: vec![link("up"), link("down")],
         route: Route { up: vec![0], down: vec![1] },
-        max_flips: 1,
+        corrupt_bits: 1,
         seed: 1,
         clients: 1,
         idle: Duration::from_secs(60),

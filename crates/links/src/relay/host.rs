@@ -42,9 +42,9 @@ impl Host {
         Ok(Self { path, own_links, meters: Default::default() })
     }
 
-    /// From now on corruption flips 1 to `max_flips` bits of a packet, instead of one.
-    pub fn set_max_flips(&mut self, max_flips: u8) {
-        self.path.set_max_flips(max_flips);
+    /// From now on corruption flips 1 to `corrupt_bits` bits of a packet, instead of one.
+    pub fn set_corrupt_bits(&mut self, corrupt_bits: u8) {
+        self.path.set_corrupt_bits(corrupt_bits);
     }
 
     /// Puts a packet in that arrived at `now`.

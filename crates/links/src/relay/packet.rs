@@ -39,7 +39,7 @@ pub struct Packet {
     /// Which bits are flipped if any are.
     random: u64,
     /// At most this many are.
-    max_flips: u8,
+    corrupt_bits: u8,
     /// What the agent of the link at hand may rewrite.
     feedback: Option<Feedback>,
     /// Given back when the packet is dropped.
@@ -78,15 +78,15 @@ impl Packet {
             bytes,
             hop: 0,
             random,
-            max_flips: 1,
+            corrupt_bits: 1,
             feedback: None,
             _reserved: reserved,
         })
     }
 
-    /// Corruption flips 1 to `max_flips` bits of it.
-    pub(crate) fn with_max_flips(self, max_flips: u8) -> Self {
-        Self { max_flips, ..self }
+    /// Corruption flips 1 to `corrupt_bits` bits of it.
+    pub(crate) fn with_corrupt_bits(self, corrupt_bits: u8) -> Self {
+        Self { corrupt_bits, ..self }
     }
 
     /// What is known of it; the ECN field may have been changed on the way.
@@ -158,7 +158,7 @@ impl Parcel for Packet {
     fn corrupt(&mut self) {
         let bits = self.bytes.len() as u64 * 8;
         let mut rng = stream(self.random, "damage");
-        let extra = if self.max_flips > 1 { rng.below(u64::from(self.max_flips)) } else { 0 };
+        let extra = if self.corrupt_bits > 1 { rng.below(u64::from(self.corrupt_bits)) } else { 0 };
         let mut flipped = Vec::new();
         while (flipped.len() as u64) < bits.min(1 + extra) {
             let bit = rng.below(bits);

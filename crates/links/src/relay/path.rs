@@ -21,7 +21,7 @@ pub struct Path {
     links: Vec<Hosted>,
     routes: Vec<Route>,
     /// Maximum number of bits that corruption flips in a packet.
-    max_flips: u8,
+    corrupt_bits: u8,
     /// When links must be looked at, the earliest first; equal times in the order of their entry.
     agenda: BinaryHeap<Reverse<(Instant, u64, u32)>>,
     arrived: VecDeque<Arrival>,
@@ -120,7 +120,7 @@ impl Path {
             seed,
             links: links?,
             routes,
-            max_flips: 1,
+            corrupt_bits: 1,
             agenda: BinaryHeap::new(),
             arrived: VecDeque::new(),
             memory: MemoryLimit::new(memory),
@@ -147,13 +147,13 @@ impl Path {
         let Some(packet) = Packet::new(header, bytes, random, &self.memory) else {
             return Err(Full { held: self.memory.held() });
         };
-        self.forward(packet.with_max_flips(self.max_flips));
+        self.forward(packet.with_corrupt_bits(self.corrupt_bits));
         Ok(())
     }
 
-    /// From now on corruption flips 1 to `max_flips` bits of a packet, instead of one.
-    pub fn set_max_flips(&mut self, max_flips: u8) {
-        self.max_flips = max_flips;
+    /// From now on corruption flips 1 to `corrupt_bits` bits of a packet, instead of one.
+    pub fn set_corrupt_bits(&mut self, corrupt_bits: u8) {
+        self.corrupt_bits = corrupt_bits;
     }
 
     /// The next packet that has arrived by `now`, in the order of their times; call until `None`.

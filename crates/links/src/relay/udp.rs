@@ -51,7 +51,7 @@ pub struct RelaySpec {
     /// Which of them packets cross.
     pub route: Route,
     /// Corruption flips 1 to this many bits of a datagram.
-    pub max_flips: u8,
+    pub corrupt_bits: u8,
     /// Random seed.
     pub seed: u64,
     /// The most clients at a time.
@@ -96,7 +96,7 @@ impl UdpRelay {
     /// If the address cannot be had, or the path cannot be as it is described.
     pub fn bind(spec: RelaySpec) -> Result<Self, RelayError> {
         let mut host = Host::new(&spec.links, spec.route, spec.seed)?;
-        host.set_max_flips(spec.max_flips);
+        host.set_corrupt_bits(spec.corrupt_bits);
         Ok(Self {
             host,
             listen: Socket::bind(spec.listen)?,
@@ -209,14 +209,14 @@ impl UdpRelay {
 }
 
 impl Carrier for UdpRelay {
-    fn run(&mut self, turn: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()> {
+    fn run(&mut self, step: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()> {
         let _alarm = Alarm::set();
         let mut readable = Vec::new();
         let mut next_call = clock::now();
         loop {
             let now = clock::now();
             if now >= next_call {
-                if turn(self).is_break() {
+                if step(self).is_break() {
                     return Ok(());
                 }
                 self.expire(now);

@@ -209,7 +209,7 @@ fn damage_that_the_checksum_misses_costs_no_file() {
         to: receiver.address(),
         links: vec![link("up", damaging), link("down", LinkConfig::default())],
         route: Route { up: vec![0], down: vec![1] },
-        max_flips: 2,
+        corrupt_bits: 2,
         seed: 1,
         clients: 10,
         idle: Duration::from_secs(60),

@@ -35,8 +35,8 @@ class Request:
         Option(
             "Stacks to judge; may be repeated.",
             MEASUREMENT,
-            form="STACK,...",
-            otherwise="those of each suite",
+            metavar="STACK,...",
+            default_text="those of each suite",
             flag="--stack",
         ),
     ] = ()
@@ -45,14 +45,14 @@ class Request:
         Option(
             "Only cases with matching ids; may be repeated.",
             MEASUREMENT,
-            form="GLOB",
-            otherwise="all",
+            metavar="GLOB",
+            default_text="all",
             flag="--case",
         ),
     ] = ()
     world: World = SIM
     repeat: Annotated[int | None, runs_per_case("the case's own")] = None
-    seed: Annotated[int, Option("Random seed of the first run.", MEASUREMENT, least=0)] = 1
+    seed: Annotated[int, Option("Random seed of the first run.", MEASUREMENT, min=0)] = 1
 
     def command(self) -> str:
         """The command line that repeats it."""

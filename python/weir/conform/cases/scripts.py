@@ -103,7 +103,7 @@ def _case(suite: str, name: str) -> Case:
         id=f"{script.cases[0]}-{Path(name).name}",
         title=script.title.removesuffix("."),
         source=script.source,
-        procedure=f"Packet script {name}{SUFFIX}, which weir packetdrill runs too.",
+        procedure=f"Packet script {name}{SUFFIX}, which weir conform runs by its path too.",
         controllers=[exact] if _names_stack(name) and exact else _ACK_CLOCKED,
         needs=[],
         seeds=1,

@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Sequence
-from functools import cache
 
 from weir import _native
 from weir.base.errors import InputError
 from weir.conform.cases.model import Case
 from weir.scenario.source import Source, split_list
-
-_PARTS = re.compile(r"(?P<scheme>[a-z0-9-]+)(\([^)]*\))?/(?P<controller>.+)")
-
-_CONTENDER = re.compile(r"contender:[^(]+\((.*,)?cc=(?P<controller>[^,)]+).*\)")
 
 _PROBE = """
 name = "conform"
@@ -49,14 +42,7 @@ def controller(stack: str) -> str | None:
     In stacks of other projects it is the algorithm: `cubic` of `noq/weir-cubic`, `reno` of
     `quinn/newreno`. None for a class in Python, whose name says nothing about its algorithm.
     """
-    if ".py:" in stack:
-        return None
-    if contender := _CONTENDER.fullmatch(stack):
-        stack = contender["controller"]
-    match = _PARTS.fullmatch(stack)
-    text = match["controller"] if match else stack
-    name = text.partition("(")[0].rpartition("/")[2].removeprefix("weir-")
-    return "reno" if name == "newreno" else name
+    return _native.stack_parts(stack)[3]
 
 
 def parts(stack: str) -> tuple[str, str] | None:
@@ -64,25 +50,13 @@ def parts(stack: str) -> tuple[str, str] | None:
 
     None for stacks of other projects.
     """
-    match = _PARTS.fullmatch(stack)
-    if match and match["scheme"] in _schemes():
-        return match["scheme"], match["controller"]
-    is_foreign = match is not None and controller(stack) is not None
-    return None if is_foreign else ("rack", stack)
+    project, scheme, own, _ = _native.stack_parts(stack)
+    return (scheme.partition("(")[0], own) if project == "weir" else None
 
 
 def host(stack: str) -> str:
     """What a stack runs in: `quinn` of `quinn/cubic`, `contender:quiche`; `weir` for our own."""
-    name = stack.partition("(")[0]
-    if name.startswith("contender:"):
-        return name
-    match = _PARTS.fullmatch(stack)
-    return match["scheme"] if match and match["scheme"] not in _schemes() else "weir"
-
-
-@cache
-def _schemes() -> frozenset[str]:
-    return frozenset(item["name"] for item in json.loads(_native.catalogue())["recoveries"])
+    return _native.stack_parts(stack)[0]
 
 
 def concerns(case: Case, stack: str, *, is_named: bool) -> str:

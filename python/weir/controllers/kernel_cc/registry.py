@@ -112,7 +112,7 @@ def _refuse_taken(names: Sequence[str]) -> None:
     for name in names:
         if name in removable:
             raise InputError(
-                f"'{name}' is registered already; `weir kernel-cc remove {name}` takes it away"
+                f"'{name}' is registered already; `weir stack remove {name}` takes it away"
             )
         if name in available():
             raise InputError(f"this kernel has a '{name}' of its own; choose another .name")

@@ -14,7 +14,7 @@
 //
 // Units are the kernel's: segments, microseconds, one more than measured, every quotient rounded down.
 //
-//   weir kernel-cc install vegas
+//   weir stack bpf vegas
 //   iperf3 -C bpf_vegas ...
 
 #include "vmlinux.h"

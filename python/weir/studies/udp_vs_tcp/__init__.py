@@ -20,7 +20,7 @@ from weir.studies.udp_vs_tcp.experiment import EXTENTS, Extent, study_plan
 from weir.studies.udp_vs_tcp.findings import findings as transfer_findings
 from weir.studies.udp_vs_tcp.measures import Tables, study_cells
 from weir.studies.udp_vs_tcp.published import Source, load
-from weir.transfer.runs import Carrier
+from weir.transfer.runs import TransferRunner
 from weir.transfer.site import Site
 
 
@@ -53,7 +53,7 @@ class UdpVsTcp(DescribedStudy):
         plan = study_plan(extent, settings.size, settings.repeat, settings.seed)
         alone: RunOptions = {**settings.how, "jobs": 1}
         with Site() as site:
-            results = run_plan(plan, Carrier(site), **alone)
+            results = run_plan(plan, TransferRunner(site), **alone)
         rows = self.measured(source, results)
         sentences = transfer_findings(rows, source, extent, site.place)
         if obstacle:

@@ -23,7 +23,7 @@ fn spec(to: &UdpSocket, up: LinkConfig, down: LinkConfig) -> RelaySpec {
         to: to.local_addr().unwrap(),
         links: vec![link("up", up), link("down", down)],
         route: Route { up: vec![0], down: vec![1] },
-        max_flips: 1,
+        corrupt_bits: 1,
         seed: 1,
         clients: 2,
         idle: Duration::from_secs(60),

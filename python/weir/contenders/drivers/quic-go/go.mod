@@ -1,4 +1,4 @@
-// Built by `weir contender build quic-go`, once per version of quic-go.
+// Built by `weir stack contender quic-go`, once per version of quic-go.
 module weir-quic-go
 
 go 1.26.0
