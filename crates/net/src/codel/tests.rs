@@ -70,14 +70,16 @@ fn marks_come_when_drops_would() {
     assert_eq!(signals(law, Ecn::NotEct, 1_000), drops, "what cannot be marked is dropped");
 }
 
-#[test]
-fn a_short_break_ends_the_episode_and_the_next_begins_where_it_was() {
+/// Milliseconds of the drops before and after a break, from one second on, in which one packet at
+/// most is behind the head.
+fn drops_around_a_break(break_ms: u64) -> (Vec<u64>, Vec<u64>) {
     let law = CodelLaw::DEFAULT;
     let mut state = CodelState::default();
     let mut drops = Vec::new();
-    for micros in (0..2_000_000).step_by(100) {
+    let pause = 1_000_000..1_000_000 + break_ms * 1_000;
+    for micros in (0..2_000_000 + break_ms * 1_000).step_by(100) {
         let now = at_us(1_000_000 + micros);
-        let broken = micros == 1_000_000;
+        let broken = pause.contains(&micros);
         let behind = if broken { Bytes(1_500) } else { Bytes(1_501) };
         let (mut dropped, mut marks) = (Vec::new(), 0);
         let signals =
@@ -89,12 +91,28 @@ fn a_short_break_ends_the_episode_and_the_next_begins_where_it_was() {
         }
         drops.extend((!dropped.is_empty()).then_some(micros / 1_000));
     }
-    let (first, second): (Vec<u64>, Vec<u64>) = drops.iter().partition(|ms| **ms < 1_000);
-    assert_eq!((first[0], second[0]), (100, 1_100));
-    // Linux's count goes on from the signals of the first episode less one.
-    let next = second[1] - second[0];
-    let expected = 100.0 / libm::sqrt((first.len() - 1) as f64);
-    assert!((next as f64 - expected).abs() < 2.0, "{next} ms after {} signals", first.len());
+    drops.iter().partition(|ms| **ms < 1_000)
+}
+
+#[test]
+fn a_short_break_ends_the_episode_and_the_next_begins_where_it_was() {
+    for break_ms in [1, 1_450] {
+        let (first, second) = drops_around_a_break(break_ms);
+        assert_eq!(first[0], 100);
+        assert!((1_100..=1_101).contains(&(second[0] - break_ms)), "{break_ms} ms");
+        // Linux's count goes on from the signals of the first episode less one.
+        let next = second[1] - second[0];
+        let expected = 100.0 / libm::sqrt((first.len() - 1) as f64);
+        assert!((next as f64 - expected).abs() < 2.0, "{next} ms after {} signals", first.len());
+    }
+}
+
+/// Sixteen intervals after the last signal was due (`codel_dequeue`; RFC 8289 §5.5).
+#[test]
+fn after_a_long_break_an_episode_begins_anew() {
+    let (first, second) = drops_around_a_break(1_550);
+    assert!(first.len() > 10);
+    assert_eq!(second[1] - second[0], 100, "the whole interval");
 }
 
 /// A link at half of what is offered: sojourns settle around the target (RFC 8289 §3.1), and what
