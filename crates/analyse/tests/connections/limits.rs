@@ -35,6 +35,45 @@ fn a_sender_without_data_is_limited_by_its_application() {
     assert_eq!(row.limit, Some("application"));
 }
 
+/// Ten segments a round trip, of 40 ms and in three rounds of ten of 60 ms. One segment is lost in
+/// every tenth round, from the second ten on, in which the round trip is this long.
+fn losses_in_rounds_of(lossy_ms: f64) -> Script {
+    let mut script = Script::connected(40.0, 0.1);
+    let mut start = 50.0;
+    for round in 0..60 {
+        let first = 10 * round;
+        let rtt = if round % 10 < 7 { 40.0 } else { 60.0 };
+        let lossy = round >= 10 && round % 10 == if lossy_ms > 50.0 { 9 } else { 6 };
+        for number in 0..10 {
+            let at = start + 0.1 * f64::from(number);
+            script.data(at, first + number);
+            match number {
+                3 if lossy => {}
+                4.. if lossy => script.ack(at + rtt, first + 3, &[(first + 4, first + number + 1)]),
+                _ => script.ack(at + rtt, first + number + 1, &[]),
+            }
+        }
+        start += rtt + 1.0;
+        if lossy {
+            script.data(start, first + 3);
+            script.ack(start + rtt, first + 10, &[]);
+            start += rtt + 0.1;
+        }
+    }
+    script
+}
+
+/// The RTT before a loss is in the upper half of its range, from the least to the 95th percentile.
+#[test]
+fn losses_at_a_grown_round_trip_are_congestion_and_others_random() {
+    let grown = losses_in_rounds_of(60.0).row();
+    assert!(grown.limited_congestion > Some(0.5), "{:?}", grown.limited_congestion);
+    assert_eq!(grown.limited_random_loss, Some(0.0));
+    let usual = losses_in_rounds_of(40.0).row();
+    assert!(usual.limited_random_loss > Some(0.5), "{:?}", usual.limited_random_loss);
+    assert_eq!(usual.limited_congestion, Some(0.0));
+}
+
 #[test]
 fn shares_add_up_to_one() {
     let mut script = Script::connected(40.0, 0.1);

@@ -140,6 +140,23 @@ mod tests {
         rows
     }
 
+    /// Below `ssthresh` one segment more may be sent for each acknowledgement that moves `snd_una` and shows no new loss
+    /// (SafeACK of RFC 9937).
+    #[test]
+    fn only_a_safe_acknowledgement_lets_the_flight_grow() {
+        let window = |cum_acked: u64, lost: u64| {
+            let mut prr = Prr::new(Bytes(20 * MSS), Bytes(10 * MSS));
+            prr.on_sent(MSS);
+            let mut ack = delivery(MSS);
+            ack.covered.cum_acked = cum_acked;
+            prr.on_ack(Bytes(4 * MSS), &ack, lost, MSS);
+            prr.window.get() / MSS
+        };
+        assert_eq!(window(MSS, 0), 6);
+        assert_eq!(window(0, 0), 5, "snd_una stands");
+        assert_eq!(window(MSS, MSS), 5, "more is lost");
+    }
+
     /// RFC 9937's first example: one of 20 segments lost, Reno. One segment for every second acknowledgement. The table
     /// has 11 at the 19th, and sends then instead of at the 20th: in flight is `ssthresh`, for which the rule allows
     /// nothing.
