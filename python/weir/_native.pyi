@@ -463,8 +463,8 @@ class HostLink:
     ``device`` is the name of the TUN device at each end, ``addresses`` are those of the namespace
     and of the caller, in one /30; all that the namespace sends elsewhere goes to the caller too.
     ``options`` hold for both directions, the two of ``directions`` (up, from the namespace, and
-    down) for one each. Packets are recorded in the file ``capture``, which is there once the link has been
-    closed. If it is ``isolated``, the outside is a namespace of its own, in place of the caller's.
+    down) for one each. Packets are recorded in the file ``capture``, which is there once the link
+    has been closed. If it is ``isolated``, the outside is a namespace of its own, in place of the caller's.
     With ``addresses6`` both ends have addresses of IPv6 too, in one /126.
     Raises ``ScenarioError`` for an option that is not allowed, ``OSError`` where namespace or
     devices cannot be made, or packets not be recorded.
@@ -497,8 +497,8 @@ class TunLink:
 
     ``addresses`` are the IPv4 addresses of the two ends. ``options`` hold for both directions, the
     two of ``directions`` (from the first to the second, and back) for one each. ``offload`` says
-    whether the kernel hands over superpackets: ``auto``, ``off`` or ``on``. Raises ``ScenarioError``
-    for an option that is not allowed, ``OSError`` where namespaces or devices cannot be made.
+    whether the kernel hands over superpackets: ``auto``, ``off`` or ``on``. Raises
+    ``ScenarioError`` for an option that is not allowed, ``OSError`` where namespaces or devices cannot be made.
     """
 
     def __new__(
@@ -527,7 +527,8 @@ class UdpRelay:
     It listens at the first of two ``addresses``, written ``HOST:PORT``, and relays to the second,
     for up to ``clients`` at a time, each until it has been silent for ``idle``. ``options`` hold
     for both directions, the two of ``directions`` (up to the server, down) for one each;
-    ``serial`` makes it one server that sleeps for every datagram. Corruption flips 1 to ``corrupt_bits`` bits.
+    ``serial`` makes it one server that sleeps for every datagram. Corruption flips 1 to
+    ``corrupt_bits`` bits.
 
     Raises ``ScenarioError`` for an option that is not
     allowed, ``ValueError`` for an address that is none, ``OSError`` where it cannot listen.
