@@ -464,10 +464,10 @@ class HostLink:
     and of the caller, in one /30; all that the namespace sends elsewhere goes to the caller too.
     ``options`` hold for both directions, the two of ``directions`` (up, from the namespace, and
     down) for one each. Packets are recorded in the file ``capture``, which is there once the link
-    has been closed. If it is ``isolated``, the outside is a namespace of its own, in place of the caller's.
-    With ``addresses6`` both ends have addresses of IPv6 too, in one /126.
-    Raises ``ScenarioError`` for an option that is not allowed, ``OSError`` where namespace or
-    devices cannot be made, or packets not be recorded.
+    has been closed. If it is ``isolated``, the outside is a namespace of its own, in place of the
+    caller's. With ``addresses6`` both ends have addresses of IPv6 too, in one /126. Raises
+    ``ScenarioError`` for an option that is not allowed, ``OSError`` where namespace or devices
+    cannot be made, or packets not be recorded.
     """
 
     def __new__(
@@ -498,7 +498,8 @@ class TunLink:
     ``addresses`` are the IPv4 addresses of the two ends. ``options`` hold for both directions, the
     two of ``directions`` (from the first to the second, and back) for one each. ``offload`` says
     whether the kernel hands over superpackets: ``auto``, ``off`` or ``on``. Raises
-    ``ScenarioError`` for an option that is not allowed, ``OSError`` where namespaces or devices cannot be made.
+    ``ScenarioError`` for an option that is not allowed, ``OSError`` where namespaces or devices
+    cannot be made.
     """
 
     def __new__(
