@@ -70,7 +70,7 @@ impl TunLink {
 }
 
 impl Carrier for TunLink {
-    fn run(&mut self, turn: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()> {
+    fn run(&mut self, step: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()> {
         let (_alarm, _punctual) = (Alarm::set(), TimerSlackGuard::set());
         loop {
             let next_call = self.emulator.clock() + CALL_INTERVAL;
@@ -80,7 +80,7 @@ impl Carrier for TunLink {
             if let Some(what) = self.emulator.net.notes.violation() {
                 return Err(io::Error::other(format!("the program is at fault: {what}")));
             }
-            if turn(self).is_break() {
+            if step(self).is_break() {
                 return self.emulator.finish_capture();
             }
         }

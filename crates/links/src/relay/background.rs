@@ -15,7 +15,7 @@ pub trait Carrier {
     ///
     /// # Errors
     /// What the system reports when nothing can be carried any more.
-    fn run(&mut self, turn: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()>;
+    fn run(&mut self, step: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()>;
 
     /// What it did so far.
     fn report(&mut self) -> Report;

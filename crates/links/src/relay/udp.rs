@@ -209,14 +209,14 @@ impl UdpRelay {
 }
 
 impl Carrier for UdpRelay {
-    fn run(&mut self, turn: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()> {
+    fn run(&mut self, step: &mut dyn FnMut(&mut Self) -> ControlFlow<()>) -> io::Result<()> {
         let _alarm = Alarm::set();
         let mut readable = Vec::new();
         let mut next_call = clock::now();
         loop {
             let now = clock::now();
             if now >= next_call {
-                if turn(self).is_break() {
+                if step(self).is_break() {
                     return Ok(());
                 }
                 self.expire(now);
