@@ -614,8 +614,8 @@ class RunControl:
     def elapsed_s(self) -> float:
         """How long the run in progress has lasted."""
 
-def catalogue() -> str:
-    """Return what a scenario may name: JSON, one list per kind."""
+def catalogue() -> dict[str, list[dict[str, Any]]]:
+    """Return what a scenario may name: one list per kind."""
 
 def jain_of_sums(count: int, total: float, squares: float) -> float | None:
     """Return Jain's index from the sums of ``count`` values and of their squares.
