@@ -6,8 +6,8 @@ from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from weir.transfer.files import DEFAULT_STACK
 from weir.transfer.model import LOCAL, LONGEST_MSS, SEAL_BYTES, Network, Transfer
+from weir.transfer.options import DEFAULT_STACK
 
 Quantity = Literal["time", "CPU time", "round trips", "sent again"]
 

@@ -23,8 +23,9 @@ _CHANGES = 5
 _WIDEST_VALUE = 40
 
 _HELP = (
-    "Cases are matched by name and sweep values, runs by seed if both sides have them. All "
-    "p-values are adjusted together (Holm); below 5 % a difference is significant.\n\n"
+    "Differences have 95 % intervals. Cases are matched by name and sweep values, runs by seed if "
+    "both sides have them. All p-values are adjusted together (Holm); below 5 % a difference is "
+    "significant.\n\n"
     "Exit codes: 0 no significant difference, 1 significant differences, 2 the directories cannot "
     "be compared."
 )

@@ -91,10 +91,10 @@ _Pcap = Annotated[
 @table.with_options_of(Link, GuestOptions)
 def link(
     command: _Command = None,
+    virtual: link_commands.Virtual = False,
     *,
     report: _Report = None,
     pcap_folder: _Pcap = None,
-    virtual: link_commands.Virtual = False,
     server: link_commands.Server = None,
     ready: link_commands.ReadyOption = None,
     quiet: options.Quiet = False,

@@ -17,11 +17,11 @@ from weir.transfer import files as transfer
 from weir.transfer.files import FailedError
 from weir.transfer.key import write_key
 
-_HELP = """Any number of senders may send at the same time.
-
-A file appears in DIR under its base name only when its hash is right. A name that is taken gets a
-number, and a file that is there already is not sent again. The part of an interrupted transfer that
-was received stays in hidden files, from which the next transfer continues.
+_HELP = """\
+Any number of senders may send at the same time. A file appears in --dir under its base name only
+when its hash is right. A name that is taken gets a number, and a file that is there already is not
+sent again. The part of an interrupted transfer that was received stays in hidden files, from which
+the next transfer continues.
 
 A key is 32 random bytes in hexadecimal. Anyone with a copy can send to a receiver that requires it,
 and decrypt transfers. Copy it over a trusted channel such as ssh."""

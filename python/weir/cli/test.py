@@ -16,7 +16,7 @@ from weir.cli import options, output, table
 from weir.cli import transfer as tables
 from weir.cli.help import Verb
 from weir.pathtest import ssh
-from weir.pathtest.options import LIMITS, PathTest, ServerOptions
+from weir.pathtest.options import SERVER, PathTest, ServerOptions
 from weir.probes import channel
 from weir.running.options import RESULTS, Out
 
@@ -71,7 +71,7 @@ _KeyFile = Annotated[
         metavar="FILE",
     ),
 ]
-_NoKey = Annotated[bool, Option("Admit any client that can reach the port.", LIMITS)]
+_NoKey = Annotated[bool, Option("Admit any client that can reach the port.", SERVER)]
 _Stdio = Annotated[
     bool,
     Option("Take part in runs of weir run --hosts, which starts this over ssh.", hidden=True),
@@ -93,8 +93,8 @@ def path_test(
             "it there.",
         ),
     ] = None,
-    *,
     server: _Server = False,
+    *,
     key_file: _KeyFile = None,
     no_key: _NoKey = False,
     stdio: _Stdio = False,

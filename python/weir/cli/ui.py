@@ -114,11 +114,11 @@ def ui(
             autocompletion=complete.scenarios,
         ),
     ] = None,
-    *,
     save: Annotated[
         Path | None,
         Option("Write one HTML file that plays the run, in place of serving it.", metavar="FILE"),
     ] = None,
+    *,
     quiet: options.Quiet = False,
     **given: Any,
 ) -> None:

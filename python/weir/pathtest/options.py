@@ -11,8 +11,8 @@ from weir.base.options import MEASUREMENT, TRAFFIC, Option
 from weir.base.quantities import quantity
 from weir.pathtest.session import MOST_STREAMS, Limits
 
-LIMITS = "Limits of the server"
-"""The group of a server's limits in `--help`."""
+SERVER = "With --server"
+"""The group of a server's options in `--help`."""
 
 _WARMUP = "3s"
 _LEAST_S, _LONGEST_S = 0.5, 3600
@@ -120,21 +120,23 @@ class ServerOptions:
 
     listen: Annotated[
         str,
-        Option("Where to listen, TCP and UDP; port 0 selects a free one.", metavar="ADDR:PORT"),
+        Option(
+            "Where to listen, TCP and UDP; port 0 selects a free one.", SERVER, metavar="ADDR:PORT"
+        ),
     ] = ":9077"
     max_rate: Annotated[
         str | None,
         Option(
             "Most of all flows of a test in one direction.",
-            LIMITS,
+            SERVER,
             metavar="RATE",
             default_text="none",
         ),
     ] = None
-    max_time: Annotated[str, Option("Longest load.", LIMITS, metavar="TIME")] = "60s"
+    max_time: Annotated[str, Option("Longest load.", SERVER, metavar="TIME")] = "60s"
     max_clients: Annotated[
         int,
-        Option("Clients at a time; two at once would measure each other.", LIMITS, min=1),
+        Option("Clients at a time; two at once would measure each other.", SERVER, min=1),
     ] = 1
 
     def limits(self) -> Limits:

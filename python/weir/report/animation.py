@@ -47,10 +47,12 @@ class Excerpt:
         int | None,
         Option("Random seed of the run.", default_text="the scenario's own", min=0),
     ] = None
-    start: Annotated[str, Option("Start time within the run.", metavar="TIME", flag="--from")] = (
-        FROM
+    start: Annotated[
+        str, Option("With {save}: start time within the run.", metavar="TIME", flag="--from")
+    ] = FROM
+    span: Annotated[str, Option("With {save}: duration to show.", metavar="TIME", flag="--for")] = (
+        SPAN
     )
-    span: Annotated[str, Option("Duration to show.", metavar="TIME", flag="--for")] = SPAN
 
     def command(self, name: str) -> str:
         """The command line that makes the same page, of a scenario called `name`."""

@@ -24,15 +24,22 @@ from typing import Annotated, Any, Literal, Self, TypedDict
 from weir import _native
 from weir.base.errors import InputError, WeirError
 from weir.base.options import Option, documented
-
-DEFAULT_STACK = "rack/bbr(overflow=avoid)"
-"""Stack of a transfer without `stack`."""
-DEFAULT_MSS, DEFAULT_SEALED_MSS = "1420b", "1396b"
-"""Datagrams fit packets of 1500 bytes, over IPv6 too."""
-DEFAULT_FOLDER = "."
-"""Where files go without `dir`."""
-DEFAULT_PORT = "[::]:9000"
-"""Where a receiver listens without `bind`."""
+from weir.transfer.options import (
+    DEFAULT_FOLDER,
+    DEFAULT_MSS,
+    DEFAULT_PORT,
+    DEFAULT_SEALED_MSS,
+    DEFAULT_STACK,
+    KeyDir,
+    KeyFile,
+    Memory,
+    Mss,
+    Pacing,
+    PartialExpiry,
+    Quota,
+    StackName,
+    Window,
+)
 
 Verdict = Literal["kept", "already", "mismatch", "refused", "incomplete"]
 """Result of a file: arrived, was there already, wrong hash, refused, or not complete."""
@@ -146,55 +153,21 @@ class Sent:
         return [file for file in self.files if file["verdict"] not in {"kept", "already"}]
 
 
-KeyFile = Annotated[
-    str | PathLike[str] | None,
-    Option(
-        "Encrypt with the key in this file, of which the other end needs a copy. "
-        "`weir recv --new-key` makes one; see docs/security.md.",
-        metavar="FILE",
-    ),
-]
-
-
 @documented()
 def send(
     files: Sequence[str | PathLike[str]],
     to: str,
     *,
-    stack: Annotated[
-        str | None,
-        Option(
-            "Transport: `weir list` names all; `FILE.py:CLASS` is your own controller. `udp`: "
-            "plain datagrams, to count losses.",
-            metavar="RECOVERY/CONTROLLER",
-            default_text=DEFAULT_STACK,
-        ),
-    ] = None,
+    stack: StackName = None,
     rate: Annotated[
         str | None, Option("Upper limit of the send rate, as in `50mbit`.", metavar="RATE")
     ] = None,
-    pacing: Annotated[
-        bool,
-        Option(
-            "Spread a window over the RTT, or send with each acknowledgement. Controllers that "
-            "set a rate (bbr) always pace."
-        ),
-    ] = True,
-    window: Annotated[
-        int | None,
-        Option("Fixed window in segments, for `go-back-n`, `selective-repeat` and `none`.", min=1),
-    ] = None,
+    pacing: Pacing = True,
+    window: Window = None,
     initial_window: Annotated[
         int, Option("Initial window in segments; paced above 10.", min=1, max=65535)
     ] = 10,
-    mss: Annotated[
-        str | None,
-        Option(
-            "File bytes per segment, 64b to 65447b.",
-            metavar="SIZE",
-            default_text=f"{DEFAULT_MSS}, {DEFAULT_SEALED_MSS} with a key",
-        ),
-    ] = None,
+    mss: Mss = None,
     max_retransmits: Annotated[
         int, Option("Give up after this many consecutive timeouts.", min=0)
     ] = 100,
@@ -252,34 +225,11 @@ def receive(
         str | None, Option("Refuse larger files.", metavar="SIZE", default_text="free disk space")
     ] = None,
     max_files: Annotated[int, Option("Refuse more files of one sender.", min=1)] = 10_000,
-    quota: Annotated[
-        str | None,
-        Option(
-            "Most that all files in {dir} may take, partial ones included.",
-            metavar="SIZE",
-            default_text="none",
-        ),
-    ] = None,
-    partial_expiry: Annotated[
-        str,
-        Option("Remove a partial file that no sender has resumed for this long.", metavar="TIME"),
-    ] = "168h",
-    memory: Annotated[
-        str,
-        Option(
-            "Most memory for all senders: data out of order or not yet written, and answers.",
-            metavar="SIZE",
-        ),
-    ] = "64mb",
+    quota: Quota = None,
+    partial_expiry: PartialExpiry = "168h",
+    memory: Memory = "64mb",
     key_file: KeyFile = None,
-    key_dir: Annotated[
-        str | PathLike[str] | None,
-        Option(
-            "Seal everything, and accept senders that have one of the keys DIR/NAME.key. A "
-            "removed key is no longer accepted.",
-            metavar="DIR",
-        ),
-    ] = None,
+    key_dir: KeyDir = None,
     on_event: Callable[[str, Mapping[str, Any]], object],
 ) -> None:
     """Receives files until Ctrl-C, an exception of `on_event`, or with `once` the end of a session.
