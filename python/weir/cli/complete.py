@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from weir import _native
-from weir.scenario import source
 
 
 def stacks(incomplete: str) -> list[str]:
@@ -20,11 +19,15 @@ def stacks(incomplete: str) -> list[str]:
 
 def scenarios(incomplete: str) -> list[str]:
     """The scenarios that come with Weir; the shell adds files by itself."""
+    from weir.scenario import source  # imported only for this completion
+
     return _matching(incomplete, source.library())
 
 
 def worlds(incomplete: str) -> list[str]:
     """Every world."""
+    from weir.scenario import source  # imported only for this completion
+
     return _matching(incomplete, source.worlds())
 
 
