@@ -66,7 +66,7 @@ lint-rust: | $(BIN)/python
 
 lint-python: $(TOOLS)
 	$(BIN)/python tests/python/structure.py
-	$(BIN)/python tests/python/rooms.py
+	$(BIN)/python tests/python/layers.py
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/ruff check python bench tests
 	$(BIN)/ruff format --check python bench tests

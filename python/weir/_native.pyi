@@ -34,8 +34,8 @@ __all__ = [
     "TunLink",
     "UdpRelay",
     "_lowered",
+    "bucket_size",
     "catalogue",
-    "emptied_bucket",
     "find_policer",
     "jain_of_sums",
     "kernel_controllers",
@@ -310,7 +310,7 @@ class HostPart:
         """
 
     @staticmethod
-    def over(
+    def on_path(
         path: PathSocket,
         scenario: Scenario,
         seed: int,
@@ -343,7 +343,7 @@ class HostPart:
         """Number of datagrams of a path that a packet filter dropped here, after the run."""
 
     @property
-    def moved(self) -> int:
+    def bytes_transferred(self) -> int:
         """Number of bytes that flows of our own transport have sent or received so far."""
 
     def sources(self) -> dict[int, str]:
@@ -379,7 +379,7 @@ class PathSocket:
     def remote(self) -> str:
         """The address of the other end."""
 
-    def introduce(self, datagram: bytes, wait_s: float) -> bool:
+    def handshake(self, datagram: bytes, wait_s: float) -> bool:
         """Send a datagram until the other end returns one with the same first 21 bytes.
 
         Return whether it did within ``wait_s``. Raises ``OSError`` if the system refuses it.
@@ -462,12 +462,12 @@ class HostLink:
 
     ``device`` is the name of the TUN device at each end, ``addresses`` are those of the namespace
     and of the caller, in one /30; all that the namespace sends elsewhere goes to the caller too.
-    ``options`` hold for both directions, the two of ``ways`` (up, from the namespace, and down) for
-    one each. Packets are recorded in the file ``capture``, which is there once the link has been
-    closed. If it is ``apart``, the outside is a namespace of its own, in place of the caller's.
-    With ``addresses6`` both ends have addresses of IPv6 too, in one /126.
-    Raises ``ScenarioError`` for an option that is not allowed, ``OSError`` where namespace or
-    devices cannot be made, or packets not be recorded.
+    ``options`` hold for both directions, the two of ``directions`` (up, from the namespace, and
+    down) for one each. Packets are recorded in the file ``capture``, which is there once the link
+    has been closed. If it is ``isolated``, the outside is a namespace of its own, in place of the
+    caller's. With ``addresses6`` both ends have addresses of IPv6 too, in one /126. Raises
+    ``ScenarioError`` for an option that is not allowed, ``OSError`` where namespace or devices
+    cannot be made, or packets not be recorded.
     """
 
     def __new__(
@@ -476,10 +476,10 @@ class HostLink:
         addresses: Sequence[str],
         mtu: int,
         options: Sequence[tuple[str, str]],
-        ways: Sequence[str],
+        directions: Sequence[str],
         seed: int,
         capture: Path | None = None,
-        apart: bool = False,
+        isolated: bool = False,
         addresses6: Sequence[str] | None = None,
     ) -> HostLink: ...
     def enter(self, far: bool = False) -> None:
@@ -496,9 +496,10 @@ class TunLink:
     """A link between two network namespaces of its own, at work until it is stopped.
 
     ``addresses`` are the IPv4 addresses of the two ends. ``options`` hold for both directions, the
-    two of ``ways`` (from the first to the second, and back) for one each. ``offload`` says whether
-    the kernel hands over superpackets: ``auto``, ``off`` or ``on``. Raises ``ScenarioError``
-    for an option that is not allowed, ``OSError`` where namespaces or devices cannot be made.
+    two of ``directions`` (from the first to the second, and back) for one each. ``offload`` says
+    whether the kernel hands over superpackets: ``auto``, ``off`` or ``on``. Raises
+    ``ScenarioError`` for an option that is not allowed, ``OSError`` where namespaces or devices
+    cannot be made.
     """
 
     def __new__(
@@ -506,7 +507,7 @@ class TunLink:
         addresses: Sequence[str],
         mtu: int,
         options: Sequence[tuple[str, str]],
-        ways: Sequence[str],
+        directions: Sequence[str],
         seed: int,
         offload: str,
     ) -> TunLink: ...
@@ -526,8 +527,9 @@ class UdpRelay:
 
     It listens at the first of two ``addresses``, written ``HOST:PORT``, and relays to the second,
     for up to ``clients`` at a time, each until it has been silent for ``idle``. ``options`` hold
-    for both directions, the two of ``ways`` (up to the server, down) for one each; ``serial`` makes
-    it one server that sleeps for every datagram. Corruption flips 1 to ``corrupt_bits`` bits.
+    for both directions, the two of ``directions`` (up to the server, down) for one each;
+    ``serial`` makes it one server that sleeps for every datagram. Corruption flips 1 to
+    ``corrupt_bits`` bits.
 
     Raises ``ScenarioError`` for an option that is not
     allowed, ``ValueError`` for an address that is none, ``OSError`` where it cannot listen.
@@ -537,7 +539,7 @@ class UdpRelay:
         cls,
         addresses: Sequence[str],
         options: Sequence[tuple[str, str]],
-        ways: Sequence[str],
+        directions: Sequence[str],
         serial: bool,
         seed: int,
         clients: int,
@@ -612,8 +614,8 @@ class RunControl:
     def elapsed_s(self) -> float:
         """How long the run in progress has lasted."""
 
-def catalogue() -> str:
-    """Return what a scenario may name: JSON, one list per kind."""
+def catalogue() -> dict[str, list[dict[str, Any]]]:
+    """Return what a scenario may name: one list per kind."""
 
 def jain_of_sums(count: int, total: float, squares: float) -> float | None:
     """Return Jain's index from the sums of ``count`` values and of their squares.
@@ -779,7 +781,7 @@ def send_files(
     read, ``KeyboardInterrupt`` before anything was sent.
     """
 
-def emptied_bucket(packets: Sequence[tuple[int, int]], rate: float, end: int) -> float:
+def bucket_size(packets: Sequence[tuple[int, int]], rate: float, end: int) -> float:
     """Return the bytes of a token bucket of `rate`, in bits per second, that packets emptied.
 
     Of each packet: time in nanoseconds, bytes. The bucket was full before them, and empty at `end`.

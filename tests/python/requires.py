@@ -10,7 +10,7 @@ from weir.kernel import cache
 from weir.processes import netns
 
 NO_GUEST = "no guest kernel: `make test-kernel` builds it"
-NO_COUNTERS = "no guest kernel whose processor counters read virtual time (docs/kernel.md)"
+NO_COUNTERS = "no guest kernel whose processor counters read virtual time (docs/worlds/kernel.md)"
 
 
 def unless(lacking: str | None) -> pytest.MarkDecorator:

@@ -148,6 +148,11 @@ def test_the_verdict_is_one_sentence() -> None:
     assert verdicts([less, same]) == ["bbr against reno: −61 % queue delay at the same goodput."]
     much = contrast("goodput_mbps", [18.5, 18.6, 18.7], 10.0, relevant=0.01)
     assert verdicts([much]) == ["bbr against reno: 2.9 times the goodput."]
+    double = contrast("goodput_mbps", [10.4, 10.5, 10.3], 10.0, relevant=0.01)
+    assert verdicts([double]) == ["bbr against reno: 2 times the goodput."]
+    assert double.words == "significant: 2.0 times as high"
+    most = contrast("goodput_mbps", [9.6, 9.5, 9.4], 10.0, relevant=0.01)
+    assert verdicts([most]) == ["bbr against reno: +95 % goodput."]
     unsure = contrast("goodput_mbps", [1.0, -0.4, 0.6], 10.0, relevant=0.01)
     (sentence,) = verdicts([less, unsure])
     assert sentence.startswith("bbr against reno: −61 % queue delay; goodput inconclusive with 3 ")

@@ -10,6 +10,8 @@ import sys
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -439,3 +441,22 @@ def test_the_list_says_how_to_use_one(invoke: Invoke) -> None:
 def test_the_classes_of_the_records_have_names() -> None:
     for name in congestion.__all__:
         assert getattr(congestion, name).__doc__
+
+
+@pytest.mark.parametrize(
+    ("cwnd_limited", "cum_acked", "state", "may_grow"),
+    [
+        (True, 1448, "open", True),
+        (False, 1448, "open", False),
+        (True, 0, "open", False),
+        (True, 1448, "recovery", False),
+        (True, 1448, "cwr", False),
+        (True, 1448, "loss", True),
+    ],
+)
+def test_a_window_grows_where_linux_lets_it(
+    cwnd_limited: bool, cum_acked: int, state: str, may_grow: bool
+) -> None:
+    cx: Any = SimpleNamespace(cwnd_limited=cwnd_limited, state=state)
+    ack: Any = SimpleNamespace(cum_acked=cum_acked)
+    assert weir.CongestionControl.may_grow(cx, ack) is may_grow

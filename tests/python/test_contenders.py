@@ -58,6 +58,7 @@ def test_every_shipped_definition_is_valid() -> None:
         (('sender = "client"', 'sender = "both"'), "sender = 'both': allowed is client, server"),
         (('run = ["true"]', 'run = "true"'), "client.run = 'true': allowed is a list of texts"),
         (('run = ["true"]', "run = []"), "client.run = []: allowed is a program and its arguments"),
+        (('["true"]', '[""]'), "client.run = ['']: allowed is a program and its arguments"),
         (("{port}", "{prot}"), "command = '{prot}': allowed is {server_ip}, {port}"),
         (("bulk = []", ""), "client.bulk is missing: allowed is arguments for `bulk`"),
         (("bulk = []", "bluk = []"), "client.bluk: unknown key; allowed: helper, run"),

@@ -404,6 +404,18 @@ def test_a_small_table_that_unpacks_to_much_is_refused(
     assert done.stderr.count("\n") == 1
 
 
+def test_a_small_or_dense_table_is_no_bomb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has to unpack to much, and to far more than its size."""
+    small, dense = tmp_path / "small.parquet", tmp_path / "dense.parquet"
+    BOMBS["rows"].write_parquet(small)
+    pl.DataFrame({"run": range(1_000)}).write_parquet(dense)
+    assert parquet.unpacked_bytes(small) == 16_000_000
+    monkeypatch.setattr(parquet, "_HARMLESS_BYTES", 1)
+    assert parquet.unpacked_bytes(dense) >= 8_000
+    with pytest.raises(InputError, match="unpack to 16000000"):
+        parquet.unpacked_bytes(small)
+
+
 def test_a_footer_of_any_bytes_is_read_or_refused(whole: weir.Results, tmp_path: Path) -> None:
     intact = (whole.path / "runs.parquet").read_bytes()
     length = int.from_bytes(intact[-8:-4], "little")

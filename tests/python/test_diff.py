@@ -129,8 +129,11 @@ def test_where_nothing_is_random_any_change_counts(made: Made) -> None:
 
 
 def test_counts_that_do_not_vary_are_not_taken_for_certain(baseline: Results) -> None:
-    """Three in all runs here and four there: rare of eight runs a side, not so of two."""
-    for repeats, differs in ((2, False), (8, True)):
+    """Three in all runs here and four there: rare of eight runs a side, not so of two.
+
+    Of the ways to exchange the sides this one and its opposite are as extreme.
+    """
+    for repeats, differs, ways in ((2, False, 6), (8, True, 12_870)):
         sides = []
         for timeouts in (3.0, 4.0):
             values = baseline.per_run.sort("seed").head(repeats)
@@ -140,6 +143,7 @@ def test_counts_that_do_not_vary_are_not_taken_for_certain(baseline: Results) ->
         findings = Diff(*sides).findings
         (finding,) = (f for f in findings if f.metric.name == "timeouts")
         assert finding.difference.estimate.mean == 1
+        assert finding.difference.p_value == pytest.approx(2 / ways)
         assert (finding.verdict == "significant") is differs
 
 

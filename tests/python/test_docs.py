@@ -313,7 +313,7 @@ def test_bless_the_catalogue() -> None:
 
 def _catalogue() -> str:
     """A table of each kind that a scenario may name."""
-    kinds: dict[str, list[dict[str, str]]] = json.loads(_native.catalogue())
+    kinds: dict[str, list[dict[str, str]]] = _native.catalogue()
     tables = (
         "\n".join(
             (

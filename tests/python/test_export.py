@@ -212,6 +212,16 @@ def test_iperf3_has_the_sums_of_the_tables(tmp_path: Path) -> None:
     assert sum(part["retransmits"] for part in within) == last["retransmits"].sum()
 
 
+def test_iperf3_omits_what_ends_with_the_warmup(tmp_path: Path) -> None:
+    results = run(LOSSY, tmp_path, sets={"measure.duration": "2s", "measure.warmup": "1s"})
+    (file,) = export.export(results, "iperf3", tmp_path / "out")
+    intervals = json.loads(file.read_text(encoding="utf-8"))["intervals"]
+    omitted = {stream["end"]: stream["omitted"] for part in intervals for stream in part["streams"]}
+    assert 1.0 in omitted
+    assert omitted == {end: end <= 1 for end in omitted}
+    assert max(omitted) > 1
+
+
 @requires.programs("iperf3")
 def test_iperf3_itself_has_these_members(tmp_path: Path) -> None:
     (file,) = export.export(run(LOSSY, tmp_path), "iperf3", tmp_path / "out")

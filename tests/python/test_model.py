@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from conftest import Invoke
+from scipy import stats
 from test_schemas import check
 
 import weir
@@ -414,16 +415,22 @@ def test_intervals_have_their_known_width() -> None:
     alike = predictive([2.0, 2.0], 0.1)
     assert (alike.value, alike.high) == pytest.approx((2.0, 2.0 * math.exp(math.hypot(0.2, 0.02))))
     assert predictive([1.0, 1.0, 8.0], 0.0).value == 1.0
+    # Where one further value of a normal distribution lies: t s √(1 + 1/n) on either side.
+    spread = predictive([1.0, 2.0, 4.0], 0.0, unlike=0.0)
+    half = stats.t.ppf(0.975, 2) * math.log(2) * math.sqrt(1 + 1 / 3)
+    assert (spread.low, spread.high) == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)))
 
 
-def _of_late_packets(stack: str, duration: str, folder: Path) -> tuple[Measurement, float]:
-    """What is measured where 1 % of packets are late by 5 ms, and the share of this run."""
+def _of_late_packets(
+    stack: str, duration: str, folder: Path, late: str = "1%"
+) -> tuple[Measurement, float]:
+    """What is measured where some packets are late by 5 ms, and the share of this run."""
     text = f"""
 [topology]
 rate = "10mbit"
 rtt = "40ms"
 [topology.forward]
-reorder = "1%"
+reorder = "{late}"
 reorder_delay = "5ms"
 [[flow]]
 stack = "{stack}"
@@ -433,8 +440,8 @@ duration = "{duration}"
     file = folder / "late.toml"
     file.write_text(text, encoding="utf-8")
     results = weir.run(file, repeat=1, out=folder, show_progress=False)
-    late = results.scan("links").collect()["reordered"][0]
-    return inputs.measure(results.path), late / results.flows["sent_segments"][0]
+    count = results.scan("links").collect()["reordered"][0]
+    return inputs.measure(results.path), count / results.flows["sent_segments"][0]
 
 
 def test_late_packets_are_found(tmp_path: Path) -> None:
@@ -444,6 +451,13 @@ def test_late_packets_are_found(tmp_path: Path) -> None:
     assert path.reorder.low <= share_late <= (path.reorder.high or 0)
     assert path.reorder_ms
     assert path.reorder_ms.low <= 5 <= (path.reorder_ms.high or 0)
+
+
+def test_two_late_packets_are_no_property_of_the_path(tmp_path: Path) -> None:
+    found, share_late = _of_late_packets("reno", "5s", tmp_path, late="0.03%")
+    assert 0 < share_late * 5 * 10e6 / 8 / 1500 < 3
+    assert found.path.reorder is None
+    assert found.path.reorder_ms is None
 
 
 def test_late_packets_that_were_sent_again_are_found(tmp_path: Path) -> None:

@@ -488,7 +488,7 @@ def test_our_flows_need_the_address_of_their_other_end() -> None:
         other.bind(("127.0.0.1", 0))
         path = _native.PathSocket(wire.as_text(other.getsockname()))
         spec = OwnSpec("rack/cubic", 1440, 1, 1, 0.5)
-        part = _native.HostPart.over(path, spec.scenario(None), 1, {0})
+        part = _native.HostPart.on_path(path, spec.scenario(None), 1, {0})
         with pytest.raises(_native.ScenarioError, match="flow 'down0': the address of its other"):
             part.run(time.monotonic_ns(), {0: path.remote}, _native.RunControl())
 

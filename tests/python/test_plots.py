@@ -16,7 +16,7 @@ from weir.graphics.heat import HeatAxes, heat_map
 from weir.graphics.lines import LineAxes, lines, lines_if_any
 from weir.graphics.select import band, cases, line
 from weir.graphics.timeline import TimePanel, timeline
-from weir.plots import Figure, figures
+from weir.plots import Figure, across, figures
 
 
 @pytest.fixture(scope="module")
@@ -373,3 +373,16 @@ def test_captions_describe_only_what_is_drawn(tmp_path: Path, drawn: dict[str, F
     assert "ssthresh" not in found["cwnd"]
     assert "red tick" not in found["queue"]
     assert "median" not in found["queue"] + found["goodput"] + found["jain"]
+
+
+@pytest.mark.parametrize(("largest", "kind"), [(19.0, "linear"), (21.0, "log")])
+def test_delays_over_a_wide_range_have_a_logarithmic_axis(largest: float, kind: str) -> None:
+    values = pl.DataFrame({"value": [1.0, 4.0, largest], "value_y": [5.0, 6.0, 7.0]})
+    means = pl.DataFrame({"lo": [1.0], "hi": [largest], "lo_y": [5.0], "hi_y": [7.0]})
+    plane = across._Plane(values, means)
+    assert plane.scale_x().to_dict()["type"] == kind
+    left, _ = plane.pixel(largest, 6.0)
+    middle, _ = plane.pixel(largest**0.5, 6.0)
+    right, _ = plane.pixel(1.0, 6.0)
+    assert 0 <= left < middle < right <= theme.WIDTH
+    assert (middle == pytest.approx((left + right) / 2)) == (kind == "log")

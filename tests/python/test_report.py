@@ -140,6 +140,15 @@ def test_one_repeat_is_distinguished_from_many(tmp_path: Path) -> None:
     assert "differs from" not in page.text
 
 
+@pytest.mark.parametrize(("repeat", "is_warned"), [(4, True), (5, False)])
+def test_fewer_than_five_repeats_are_warned_about(
+    repeat: int, is_warned: bool, tmp_path: Path
+) -> None:
+    page = written(compared(tmp_path, "reno", duration="1s", repeat=repeat))
+    warned = f"With {repeat} repeats the intervals are wide and may be far off" in page.text
+    assert warned == is_warned
+
+
 def test_failed_runs_are_named(tmp_path: Path) -> None:
     page = written(fail(compared(tmp_path), "cubic", 2, "a checker objected <here>"))
     assert "cubic, seed 2: a checker objected <here>" in page.text

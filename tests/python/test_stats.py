@@ -92,6 +92,22 @@ def test_a_large_skewed_sample_is_bootstrapped() -> None:
     assert found.lo >= 1.0  # Student's interval would reach below every single sample
 
 
+@pytest.mark.parametrize(
+    ("zeros", "ones", "skewness", "is_bootstrapped"),
+    [(22, 3, 2.34, True), (21, 4, 1.85, False), (18, 2, 2.67, True), (17, 2, 2.57, False)],
+)
+def test_a_bootstrap_needs_a_skewness_above_2_and_20_values(
+    zeros: int, ones: int, skewness: float, is_bootstrapped: bool
+) -> None:
+    sample = [0.0] * zeros + [1.0] * ones
+    assert scipy_stats.skew(sample) == pytest.approx(skewness, abs=0.01)
+    found = mean_interval(sample)
+    student = scipy_stats.ttest_1samp(sample, 0).confidence_interval(0.95)
+    expected = bootstrap_interval(sample) if is_bootstrapped else (student.low, student.high)
+    assert (found.lo, found.hi) == pytest.approx(expected)
+    assert bootstrap_interval(sample) != pytest.approx((student.low, student.high), rel=0.01)
+
+
 @given(st.lists(st.tuples(numbers, numbers), min_size=2, max_size=30))
 def test_a_paired_difference_is_the_paired_t_test(pairs: list[tuple[float, float]]) -> None:
     a, b = zip(*pairs, strict=True)

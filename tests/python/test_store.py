@@ -7,6 +7,7 @@ import signal
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
@@ -100,6 +101,34 @@ def test_an_unfinished_directory_is_found_again_and_only_the_rest_is_run(
     whole = weir.load(runner.run_plan(plan, tmp_path / "whole"))
     for name in TABLES:
         assert resumed.scan(name).collect().equals(whole.scan(name).collect()), name
+
+
+def test_the_newest_unfinished_directory_is_resumed(plan: Plan, tmp_path: Path) -> None:
+    older = RunDirectory.create(tmp_path, plan)
+    first = plan.runs[0]
+    older.keep(first, runner.execute(first.case.scenario, first.seed))
+    del older  # another process may go on
+    (path,) = (tmp_path / "compare").iterdir()
+    path.rename(path.with_name(f".2020{path.name.removeprefix('.')[4:]}"))
+    assert RunDirectory.reopen(tmp_path, plan).done == 1
+    RunDirectory.create(tmp_path, plan)
+    assert RunDirectory.reopen(tmp_path, plan).done == 0
+
+
+def test_the_health_of_runs_in_real_time_is_that_of_the_worst() -> None:
+    measured: dict[str, Any] = {"late_ms_max": 3.0, "unasked_drops": 0, "cpu_ratio": None}
+    summaries = [
+        {**measured, "health": "good", "late_ms_p99": 0.5},
+        {**measured, "health": "late", "late_ms_p99": 2.0, "late_ms_max": 9.0},
+        {**measured, "health": None, "late_ms_p99": 99.0},
+    ]
+    plan: Any = SimpleNamespace(is_real_time=True)
+    directory: Any = SimpleNamespace(failures={}, summaries=summaries)
+    assert runner._health(plan, directory) == {
+        "verdict": "strained in 1 of 2 runs",
+        "warnings": ["late"],
+        "worst": {"late_ms_p99": 2.0, "late_ms_max": 9.0, "unasked_drops": 0, "cpu_ratio": None},
+    }
 
 
 def test_resuming_another_plan_is_refused(plan: Plan, tmp_path: Path) -> None:

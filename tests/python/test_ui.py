@@ -417,7 +417,8 @@ def test_results_are_not_run_again(invoke: Invoke, results: weir.Results) -> Non
     for option in (*options, ["--trust-controllers"]):
         result = invoke("ui", "--no-open", results.path, *option)
         assert result.exit_code == 2
-        assert f"{' '.join(option)}: {results.path} has results" in " ".join(result.stderr.split())
+        given = " ".join(option)
+        assert f"{given}: {results.path} has results" in " ".join(result.stderr.split())
 
 
 @pytest.mark.usefixtures("built")

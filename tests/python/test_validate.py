@@ -24,6 +24,7 @@ from weir.recordings.guest import host
 from weir.recordings.reduce import reduce
 from weir.recordings.tc import UnhostedError
 from weir.recordings.truth import Flow, Reference, Values
+from weir.statistics.intervals import Estimate
 from weir.validation import Validation, validate
 from weir.validation.summary import findings, table
 
@@ -190,10 +191,9 @@ def test_malformed_files_are_one_clear_error(tmp_path: Path, invoke: Invoke) -> 
     assert result.exit_code == 2
     assert result.stderr.count("\n") == 1
     assert "summary.json: not JSON" in result.stderr
-    for option in ("--reference", "--truth"):  # the latter is an alias
-        result = invoke("validate", option, tmp_path / "nowhere")
-        assert result.exit_code == 2
-        assert "no traces here (a folder of traces has a summary.json)" in result.stderr
+    result = invoke("validate", "--reference", tmp_path / "nowhere")
+    assert result.exit_code == 2
+    assert "no traces here (a folder of traces has a summary.json)" in result.stderr
 
 
 # Repeating.
@@ -357,6 +357,25 @@ def test_flows_that_meet_are_judged_as_distributions() -> None:
     assert verdict(115.0, 116.0, 117.0, 118.0, 119.0) == "differs"
     assert verdict(115.0, 116.0, 117.0, 118.0) == "inconclusive", "too few to reject"
     assert verdict(99.0, 100.0) == "holds", "within the tolerance no test is needed"
+
+
+@pytest.mark.parametrize(
+    ("ours", "half", "verdict"),
+    [
+        (100.5, 0.019, "holds"),
+        (100.5, 0.021, "inconclusive"),
+        (103.0, 0.029, "differs"),
+        (103.0, 0.031, "inconclusive"),
+        (97.0, 0.01, "differs"),
+    ],
+)
+def test_an_interval_wider_than_the_tolerance_is_inconclusive(
+    ours: float, half: float, verdict: str
+) -> None:
+    """Unless it excludes that both are the same."""
+    ratio = Estimate(ours / 100, ours / 100 - half, ours / 100 + half, 5)
+    pair = judge.Pair([ours], [100.0], ours, 100.0, ratio)
+    assert judge.Tolerance(0.02).verdict(pair) == verdict
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import figures
 import numpy as np
+import polars as pl
 import pytest
 from conftest import Invoke
 
@@ -286,6 +288,20 @@ def test_the_command_prints_rows(invoke: Invoke) -> None:
     expected = SCENES["airtimes-1000b-2m-1m"].known.values()
     assert [row["reference"] for row in printed["rows"]] == [rounded(v) for v in expected]
     assert printed["score"]["airtimes"] == {"held": 6, "inconclusive": 0, "judged": 6}
+
+
+def test_one_frame_that_is_off_is_enough(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of all frames of a kind the farthest from its time is judged."""
+    module = import_module("weir.radio_validation.rows")  # the package has a function `rows`
+    found = module._frame_times
+
+    def one_late(frames: pl.DataFrame) -> dict[str, list[float]]:
+        return {metric: [*times, times[0] + 0.1] for metric, times in found(frames).items()}
+
+    monkeypatch.setattr(module, "_frame_times", one_late)
+    result = invoke("validate", "--radio", "--case", "airtimes-1000b-2m-1m", "--json", "--quiet")
+    score = json.loads(result.stdout)["score"]["airtimes"]
+    assert score == {"held": 0, "inconclusive": 0, "judged": 6}
 
 
 def test_the_command_prints_a_table(invoke: Invoke) -> None:

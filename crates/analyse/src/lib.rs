@@ -25,7 +25,7 @@ pub use error::{Cut, ReadError};
 pub use expert::ExpertCounts;
 pub use file::{CaptureReader, Record};
 pub use packet::{Content, Datagram, Packet, QuicHeader, SackBlocks, Segment, decode};
-pub use policer::{SentPacket, emptied_bucket, find_policer};
+pub use policer::{SentPacket, bucket_size, find_policer};
 pub use read::{CaptureCounts, Reading, Tables};
 pub use rows::{ConnectionRow, PacketRow, PointRow, SliceRow};
 pub use udp::UdpRow;

@@ -14,7 +14,7 @@ pub(crate) struct Policer {
     pub(crate) rate: f64,
     /// Bytes before the first loss.
     pub(crate) burst: u64,
-    /// Bytes that the bucket holds, by [`emptied_bucket`].
+    /// Bytes that the bucket holds, by [`bucket_size`].
     pub(crate) bucket: u64,
     /// The first and the last loss.
     pub(crate) between: (u64, u64),
@@ -56,7 +56,7 @@ pub fn find_policer(sent: &[SentPacket]) -> Option<(f64, u64, u64)> {
 
 /// Bytes that a token bucket of `rate`, in bytes per second, holds, if these packets, times in nanoseconds and bytes, found
 /// it full and left it empty at `end`. While it is full, what comes in is lost.
-pub fn emptied_bucket(packets: impl IntoIterator<Item = (u64, u32)>, rate: f64, end: u64) -> f64 {
+pub fn bucket_size(packets: impl IntoIterator<Item = (u64, u32)>, rate: f64, end: u64) -> f64 {
     let (mut missing, mut before) = (0.0, 0);
     for (time, len) in packets {
         missing =
@@ -123,7 +123,7 @@ fn judge(passed: &[Passed], place: Place, trimmed: usize) -> Option<Policer> {
         return None;
     }
     let arrived = passed[..lost[0]].iter().filter(|one| !one.is_lost);
-    let bucket = emptied_bucket(arrived.map(|one| (one.time, one.len)), rate, first.time);
+    let bucket = bucket_size(arrived.map(|one| (one.time, one.len)), rate, first.time);
     Some(Policer {
         rate,
         burst: before_first,
@@ -242,7 +242,7 @@ mod tests {
         // 10 kB in 1 s leave 1 MB/s full. Then 50 kB in 10 ms, while 10 kB come in.
         let slow = (0..10).map(|n| (n * 100_000_000, 1_000));
         let fast = (0..50).map(|n| (2_000_000_000 + n * 200_000, 1_000));
-        let size = emptied_bucket(slow.chain(fast), 1e6, 2_010_000_000);
+        let size = bucket_size(slow.chain(fast), 1e6, 2_010_000_000);
         assert!((size - 40_000.0).abs() < 1.0, "{size}");
         let found = find(&policed(40_000), Place::Before).expect("a policer");
         assert!(found.bucket.abs_diff(30_000) < 1_500, "{found:?}");

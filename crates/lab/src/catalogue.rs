@@ -63,9 +63,9 @@ fn section<S: keys::Section + Default + Debug>(title: &str, keys: &'static [Key]
     Section { title: title.to_owned(), keys, defaults: keys::defaults::<S> }
 }
 
-/// Everything that a scenario may name, as a JSON object of lists; each entry has `name`, `description`
-/// and `parameters`.
-pub fn catalogue() -> String {
+/// Everything that a scenario may name, as an object of lists; each entry has `name`, `description` and
+/// `parameters`.
+pub fn catalogue() -> Value {
     // Two crates have this record, so this is no function.
     macro_rules! written {
         ($list:expr) => {
@@ -102,7 +102,6 @@ pub fn catalogue() -> String {
         "workloads": of_kinds(Workload::KINDS),
         "worlds": worlds.collect::<Vec<_>>(),
     })
-    .to_string()
 }
 
 fn of_kinds(kinds: &[Kind]) -> Vec<Value> {

@@ -83,8 +83,8 @@ pub(crate) fn find_policer(sent: Vec<(u64, u32, Option<u32>, bool)>) -> Option<(
 
 /// Bytes of a token bucket of `rate`, in bits per second, that these packets emptied: times in nanoseconds and bytes.
 #[pyfunction]
-pub(crate) fn emptied_bucket(packets: Vec<(u64, u32)>, rate: f64, end: u64) -> f64 {
-    weir_analyse::emptied_bucket(packets, rate / 8.0, end)
+pub(crate) fn bucket_size(packets: Vec<(u64, u32)>, rate: f64, end: u64) -> f64 {
+    weir_analyse::bucket_size(packets, rate / 8.0, end)
 }
 
 /// Reads captures; with `packets` the data packets have a table too. Other Python threads go on meanwhile.

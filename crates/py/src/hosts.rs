@@ -51,7 +51,7 @@ impl HostPart {
     /// `sends` the sending ones, which are recorded, of all others the receiving ones.
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value, reason = "they come from Python")]
-    fn over(
+    fn on_path(
         path: &PathSocket,
         scenario: &CheckedScenario,
         seed: u64,
@@ -94,7 +94,7 @@ impl HostPart {
 
     /// Number of bytes that flows of our own transport have sent or received so far.
     #[getter]
-    fn moved(&self) -> u64 {
+    fn bytes_transferred(&self) -> u64 {
         self.moved.load(Ordering::Relaxed)
     }
 

@@ -288,8 +288,8 @@ fn parse_world(name: &str) -> PyResult<World> {
     name.parse().map_err(PyValueError::new_err)
 }
 
-/// What a scenario may name: JSON, one list per kind.
+/// What a scenario may name: one list per kind.
 #[pyfunction]
-pub(crate) fn catalogue() -> String {
-    weir_lab::catalogue()
+pub(crate) fn catalogue(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    Ok(pythonize(py, &weir_lab::catalogue())?)
 }

@@ -32,7 +32,7 @@ mod _native {
     #[pymodule_export]
     const MIN_TAIL: u64 = weir_trace::Histogram::MIN_TAIL;
     #[pymodule_export]
-    use super::captures::{CaptureTables, emptied_bucket, find_policer, read_captures};
+    use super::captures::{CaptureTables, bucket_size, find_policer, read_captures};
     #[pymodule_export]
     use super::congestion::{AckEvent, CcContext, CongestionEvent, ControllerError, PathEvent};
     #[cfg(target_os = "linux")]

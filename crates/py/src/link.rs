@@ -26,12 +26,12 @@ pub(crate) struct HostLink {
 #[pymethods]
 impl HostLink {
     /// `device` is the name of the device at each end, `addresses` are those inside and outside, in one
-    /// /30. `options` hold for both directions, the two of `ways` (up, from inside, and down) for one each.
+    /// /30. `options` hold for both directions, the two of `directions` (up, from inside, and down) for one each.
     /// Packets are recorded in the file `capture`, which is there when the link has been closed. If it
-    /// is `apart`, the outside is a namespace of its own, in place of the caller's. With `addresses6`
+    /// is `isolated`, the outside is a namespace of its own, in place of the caller's. With `addresses6`
     /// both ends have addresses of IPv6 too, in one /126.
     #[new]
-    #[pyo3(signature = (device, addresses, mtu, options, ways, seed, capture = None, apart = false, addresses6 = None))]
+    #[pyo3(signature = (device, addresses, mtu, options, directions, seed, capture = None, isolated = false, addresses6 = None))]
     #[expect(clippy::too_many_arguments, reason = "Python names them")]
     fn new(
         py: Python<'_>,
@@ -39,13 +39,13 @@ impl HostLink {
         addresses: [String; 2],
         mtu: u16,
         options: Vec<(String, String)>,
-        ways: [String; 2],
+        directions: [String; 2],
         seed: u64,
         capture: Option<PathBuf>,
-        apart: bool,
+        isolated: bool,
         addresses6: Option<[String; 2]>,
     ) -> PyResult<Self> {
-        let (links, route) = hosted_for_packets(&options, &ways[0], &ways[1])?;
+        let (links, route) = hosted_for_packets(&options, &directions[0], &directions[1])?;
         let [inner, outer] = parsed::<Ipv4Addr>(&addresses)?;
         let addresses6 = addresses6.as_ref().map(parsed::<Ipv6Addr>).transpose()?;
         let device6 = device.to_owned();
@@ -56,7 +56,7 @@ impl HostLink {
         py.detach(|| {
             let refused = |error: NamespaceError| PyOSError::new_err(error.to_string());
             let inside = Namespace::new().map_err(refused)?;
-            let outside = if apart {
+            let outside = if isolated {
                 Namespace::new().map_err(refused)?
             } else {
                 Namespace::enter(Path::new(OWN_NAMESPACE)).map_err(refused)?

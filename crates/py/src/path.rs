@@ -36,7 +36,7 @@ impl PathSocket {
     }
 
     /// Sends `datagram` until the other end returns one with the same first bytes, for `wait_s` at most.
-    fn introduce(&self, py: Python<'_>, datagram: &[u8], wait_s: f64) -> PyResult<bool> {
+    fn handshake(&self, py: Python<'_>, datagram: &[u8], wait_s: f64) -> PyResult<bool> {
         let wait = Duration::from_nanos((wait_s * 1e9) as u64);
         py.detach(|| {
             let socket = self.socket.lock().expect("no thread panics with it");

@@ -29,7 +29,7 @@ pub(crate) struct TunLink {
 #[pymethods]
 impl TunLink {
     /// Makes two namespaces and joins them; `addresses` are those of their devices. `options` hold for
-    /// both directions, the two of `ways` (up, from the first to the second, and down) for one each.
+    /// both directions, the two of `directions` (up, from the first to the second, and down) for one each.
     #[cfg(target_os = "linux")]
     #[new]
     fn new(
@@ -37,11 +37,11 @@ impl TunLink {
         addresses: [String; 2],
         mtu: u16,
         options: Vec<(String, String)>,
-        ways: [String; 2],
+        directions: [String; 2],
         seed: u64,
         offload: &str,
     ) -> PyResult<Self> {
-        let (links, route) = hosted_for_packets(&options, &ways[0], &ways[1])?;
+        let (links, route) = hosted_for_packets(&options, &directions[0], &directions[1])?;
         let offload = match offload {
             "auto" => Offload::Auto,
             "off" => Offload::Off,
@@ -101,14 +101,14 @@ pub(crate) struct UdpRelay {
 #[pymethods]
 impl UdpRelay {
     /// Listens at the first of two `addresses` and relays to the second. `options` hold for both
-    /// directions, the two of `ways` (up, down) for one each. Corruption flips 1 to `corrupt_bits` bits.
+    /// directions, the two of `directions` (up, down) for one each. Corruption flips 1 to `corrupt_bits` bits.
     #[new]
-    #[pyo3(signature = (addresses, options, ways, serial, seed, clients, idle, corrupt_bits=1))]
+    #[pyo3(signature = (addresses, options, directions, serial, seed, clients, idle, corrupt_bits=1))]
     #[allow(clippy::too_many_arguments, reason = "the options of weir relay")]
     fn new(
         addresses: [String; 2],
         options: Vec<(String, String)>,
-        ways: [String; 2],
+        directions: [String; 2],
         serial: bool,
         seed: u64,
         clients: usize,
@@ -116,7 +116,7 @@ impl UdpRelay {
         corrupt_bits: u8,
     ) -> PyResult<Self> {
         let kind = if serial { RelayKind::Serial } else { RelayKind::DelayLine };
-        let (links, route) = hosted(kind, &options, &ways[0], &ways[1])?;
+        let (links, route) = hosted(kind, &options, &directions[0], &directions[1])?;
         let listen = resolve("--listen", &addresses[0])?;
         let to = resolve("--to", &addresses[1])?;
         if to.port() == 0 || to.ip().is_unspecified() {

@@ -21,7 +21,7 @@ pub fn start() {
 /// Everything that a scenario may name, as JSON.
 #[wasm_bindgen]
 pub fn catalogue() -> String {
-    weir_lab::catalogue()
+    weir_lab::catalogue().to_string()
 }
 
 #[wasm_bindgen]

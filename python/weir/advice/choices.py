@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -102,7 +101,7 @@ def queues(values: Sequence[str]) -> Iterator[Setting]:
     Raises:
         InputError: there is no such discipline, and it is no size.
     """
-    kinds = [queue["name"] for queue in json.loads(_native.catalogue())["queues"]]
+    kinds = [queue["name"] for queue in _native.catalogue()["queues"]]
     for value in values:
         is_kind = value in kinds
         if not is_kind and not value[:1].isdigit() and value != "infinite":

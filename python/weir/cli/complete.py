@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from weir import _native
 
 
 def stacks(incomplete: str) -> list[str]:
     """Controllers by themselves, then combined with each recovery scheme."""
-    catalogue = json.loads(_native.catalogue())
+    catalogue = _native.catalogue()
     controllers = [item["name"] for item in catalogue["controllers"]]
     recoveries = [item["name"] for item in catalogue["recoveries"]]
     combined = (f"{recovery}/{name}" for recovery in recoveries for name in controllers)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,7 +57,7 @@ def list_(
 
 
 def _from_rust() -> dict[str, Callable[[], list[Item]]]:
-    catalogue: dict[str, list[Item]] = json_.loads(_native.catalogue())
+    catalogue: dict[str, list[Item]] = _native.catalogue()
     catalogue["controllers"].append(_IN_PYTHON)
     return {kind: lambda items=items: items for kind, items in catalogue.items()}  # type: ignore[misc]
 

@@ -31,8 +31,8 @@ controls of its kernel. With [bold]--reference[/bold] it is that of recorded run
 [bold]--radio[/bold] there is no kernel: wireless networks are compared with arithmetic, Bianchi's
 model and published measurements.
 
-With [bold]--record[/bold] guests record traces as in tests/truth/virtual: one flow for 30 s at 10
-Mbit/s, 40 ms and a queue of one bandwidth-delay product, with each of nine congestion controls.
+With [bold]--record[/bold] guests record traces as in tests/truth/virtual, with each of nine
+congestion controls: one flow for 30 s. The path has 10 Mbit/s, 40 ms and a queue of 1 BDP.
 
 Prints per case and flow the simulator's value, its ratio to the kernel's, and whether that is
 within the tolerance. Cases that cannot run are listed with the reason. The report has a figure over

@@ -137,7 +137,7 @@ def bucket(packets: Packets, mbps: float | None = None) -> tuple[Quantity, Quant
     times = ((packets.sent_s[: first + 1] - packets.sent_s[0]) * 1e9).astype(int).tolist()
     sizes = packets.size[:first].astype(int).tolist()
     before = list(zip(times[:-1], sizes, strict=True))
-    burst = _native.emptied_bucket(before, mbps * 1e6, times[-1])
+    burst = _native.bucket_size(before, mbps * 1e6, times[-1])
     return with_errors(mbps, max(burst, float(packets.full)))
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from weir import _native
 
-_CATALOGUE = tuple(item["name"] for item in json.loads(_native.catalogue())["controllers"])
+_CATALOGUE = tuple(item["name"] for item in _native.catalogue()["controllers"])
 _BESIDES_LINUX = ("bbr2", "bbr3", "ledbat", "copa")
 
 END_TO_END = tuple(

@@ -196,7 +196,7 @@ _KINDS: dict[Literal["time", "rate", "size"], tuple[str, float]] = {
 
 
 def _controller(name: str) -> str:
-    return re.split(r"[(\s]", _native.stack_parts(name)[2], maxsplit=1)[0]
+    return re.split(r"[(\s]", name.rpartition("/")[2], maxsplit=1)[0]
 
 
 def _mixed_with_white(colour: str, share: float) -> str:

@@ -140,7 +140,7 @@ class Run:
         try:
             path = _native.PathSocket(wire.as_text(self._control.address))
             name = wire.Datagram(self._token, wire.OPEN, 0, 0).bytes(wire.PROBE_BYTES)
-            is_known = path.introduce(name, CONNECT_S)
+            is_known = path.handshake(name, CONNECT_S)
         except OSError as error:
             raise WeirError(f"{host}: UDP: {error}") from None
         if not is_known:

@@ -102,7 +102,7 @@ class OwnLoad:
         self._remote = path.remote
         scenario = spec.scenario(rate_bps)
         try:
-            self._part = _native.HostPart.over(path, scenario, _SEED, set(spec.sends(side)))
+            self._part = _native.HostPart.on_path(path, scenario, _SEED, set(spec.sends(side)))
         except _native.ScenarioError as error:
             raise InputError(f"stack {spec.stack}: {error}") from None
         self._control = _native.RunControl()
@@ -114,7 +114,7 @@ class OwnLoad:
     @property
     def moved(self) -> int:
         """Bytes sent and received so far."""
-        return self._part.moved
+        return self._part.bytes_transferred
 
     def start(self) -> None:
         """Starts the flows."""

@@ -117,7 +117,7 @@ def of_datagrams(first: Sequence[Datagram], length: int) -> Policer | None:
         return None
     bits_per_s = per_s * length * 8
     before = [(arrived[n].sent_ns, length) for n in range(lost[0])]
-    bucket = _native.emptied_bucket(before, bits_per_s, begin.sent_ns)
+    bucket = _native.bucket_size(before, bits_per_s, begin.sent_ns)
     return Policer(bits_per_s / 1e6, lost[0] * length, round(bucket))
 
 

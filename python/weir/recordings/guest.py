@@ -165,7 +165,7 @@ class _Stack:
         return f"rack({','.join(switches)})" if switches else "rack"
 
     def _controller(self, cc: str) -> str:
-        known = {item["name"] for item in json.loads(_native.catalogue())["controllers"]}
+        known = {item["name"] for item in _native.catalogue()["controllers"]}
         if cc not in known:
             raise UnhostedError(f"the simulator has no controller {cc}")
         return f"{cc}({','.join(self.cubic)})" if cc == "cubic" and self.cubic else cc

@@ -270,7 +270,7 @@ def _manifest(plan: Plan, directory: RunDirectory, wall_s: float) -> dict[str, A
 
 
 def _recorded(captures: Mapping[int, Path]) -> dict[str, Any]:
-    """The captures of runs. Their sizes tell whether a file is still what a run wrote."""
+    """The captures of runs. Their sizes show whether a file is still what a run wrote."""
     found = [
         {"run": run, "file": str(file), "bytes": file.stat().st_size}
         for run, file in captures.items()

@@ -214,7 +214,7 @@ LIBRARY = Path(__file__).parents[1] / "library"
 
 def worlds() -> list[str]:
     """The names of the worlds that scenarios can be run in."""
-    return [str(world["name"]) for world in json.loads(_native.catalogue())["worlds"]]
+    return [str(world["name"]) for world in _native.catalogue()["worlds"]]
 
 
 def read(path: str | Path, overrides: Overrides = ()) -> Source:

@@ -1,7 +1,7 @@
 """Counts modules of `python/weir` in import circles, and finds who imports the package's face.
 
 `make lint` runs this file next to `lint-imports`, whose contracts in `pyproject.toml` have the
-order of the rooms. Imports inside functions and behind `TYPE_CHECKING` count. The contracts leave
+order of the layers. Imports inside functions and behind `TYPE_CHECKING` count. The contracts leave
 out what the face, `weir/__init__.py`, imports. So no module may import from it but the compiled
 core.
 """
@@ -80,17 +80,17 @@ def uses_of_face(known: Mapping[str, Path]) -> Iterator[str]:
                 yield f"{file}:{line}: {imported}"
 
 
-def rooms() -> list[str]:
-    """Returns the rooms from the ground up, as the contract in `pyproject.toml` has them."""
+def order() -> list[str]:
+    """Returns the layers from the ground up, as the contract in `pyproject.toml` has them."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = settings["tool"]["importlinter"]["contracts"]
-    (layers,) = (contract["layers"] for contract in contracts if contract["id"] == "rooms")
+    (layers,) = (contract["layers"] for contract in contracts if contract["id"] == "layers")
     return [str(layer) for layer in reversed(layers)]
 
 
-def duty(room: str, package: Path = PACKAGE) -> str:
-    """Returns what a room is for: the first line of its `__init__.py`."""
-    tree = ast.parse((package / room / "__init__.py").read_text(encoding="utf-8"))
+def duty(layer: str, package: Path = PACKAGE) -> str:
+    """Returns what a layer is for: the first line of its `__init__.py`."""
+    tree = ast.parse((package / layer / "__init__.py").read_text(encoding="utf-8"))
     return (ast.get_docstring(tree) or "").partition("\n")[0]
 
 
@@ -101,8 +101,8 @@ def main() -> int:
     for name in circles:
         print(f"{name}: in an import circle")
     for use in uses:
-        print(f"{use}: import what you need from its room, not from the package's face")
-    print(f"{len(known)} modules in {len(rooms())} rooms, {len(circles)} in import circles")
+        print(f"{use}: import what you need from its layer, not from the package's face")
+    print(f"{len(known)} modules in {len(order())} layers, {len(circles)} in import circles")
     return 1 if circles or uses else 0
 
 
