@@ -318,6 +318,15 @@ def test_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch, invoke: Inv
     assert "apt-get install linux-source-6.1 bison" in result.stderr
 
 
+def test_a_version_names_a_packaged_source(invoke: Invoke) -> None:
+    refused = invoke("stack", "kernel", "9.9")
+    assert refused.exit_code == 2
+    assert "linux-source-9.9.tar.xz; apt-get install linux-source-9.9" in refused.stderr
+    refused = invoke("stack", "kernel", "6.12", "--source", "linux.tar.xz")
+    assert refused.exit_code == 2
+    assert "6.12 names a source; leave out one" in refused.stderr
+
+
 # Guests that are shell scripts.
 
 SCENARIO = "{}"

@@ -120,3 +120,28 @@ def test_an_option_stands_next_to_its_type() -> None:
     assert [one.default for one in parameters(dig)] == ["1m", False]
     assert of(dig)["deep"].help() == "How deep; with --wet, less."
     assert of(dig)["wet"].help() == "Whether `it rains`."
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("test --server --cc reno", "--cc reno has no effect with --server"),
+        ("test --server h", "h has no effect with --server"),
+        ("test h --max-time 3s", "--max-time 3s: it is for --server"),
+        ("test h --no-key", "--no-key: it is for --server"),
+        ("test h --remote w", "--remote w: it is for ssh://HOST"),
+        ("test", "HOST: name the machine"),
+        ("ui two-flows --for 1s", "--for 1s: it is for --save FILE"),
+        ("ui two-flows --save a.html --world udp", "--world udp has no effect with --save"),
+        ("ui two-flows --save a.html --no-open", "--no-open has no effect with --save"),
+        ("ui --save a.html", "--save a.html: it plays a run of a scenario"),
+        ("validate --record traces", "--record traces: it records in guests; add --virtual"),
+        ("validate --reference truth --size full", "--size has no effect with --reference"),
+        ("link --memory 1gb true", "--memory needs --virtual"),
+        ("stack contender a b --version 3", "--version 3: name one program, not 2"),
+    ],
+)
+def test_options_of_another_use_are_refused(invoke: Invoke, words: str, message: str) -> None:
+    refused = invoke(*words.split())
+    assert refused.exit_code == 2
+    assert refused.stderr.startswith(f"weir: {message}"), refused.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from weir import _native
-from weir.scenario import source
 
 
 def stacks(incomplete: str) -> list[str]:
@@ -18,11 +17,15 @@ def stacks(incomplete: str) -> list[str]:
 
 def scenarios(incomplete: str) -> list[str]:
     """The scenarios that come with Weir; the shell adds files by itself."""
+    from weir.scenario import source  # imported only for this completion
+
     return _matching(incomplete, source.library())
 
 
 def worlds(incomplete: str) -> list[str]:
     """Every world."""
+    from weir.scenario import source  # imported only for this completion
+
     return _matching(incomplete, source.worlds())
 
 

@@ -118,7 +118,10 @@ def kernel(
     if version is not None and given["source"] is not None:
         raise InputError(f"--source {given['source']}: {version} names a source; leave out one")
     if version is not None:
-        given["source"] = recipe.source_of(version)
+        given["source"] = source = recipe.source_of(version)
+        if not source.is_file():
+            package = source.name.removesuffix(".tar.xz")
+            raise InputError(f"{version}: there is no {source}; apt-get install {package}")
     with _progress(quiet=quiet) as report:
         made, is_new = kernels.build(**given, report=report)
     output.note("built" if is_new else "already built", quiet=quiet)

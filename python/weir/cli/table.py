@@ -60,7 +60,10 @@ def changed_options(source: Source, given: Mapping[str, Any]) -> Iterator[str]:
             continue
         option = options.described(one.annotation)
         name = (option and option.flag) or options.flag(one.name)
-        yield name if isinstance(value, bool) else f"{name} {next(_listed(value), value)}"
+        if isinstance(value, bool):
+            yield name if value else f"--no-{name[2:]}"
+        else:
+            yield f"{name} {next(_listed(value), value)}"
 
 
 def as_typer(verb: F) -> F:

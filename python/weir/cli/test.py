@@ -108,7 +108,7 @@ def path_test(
     """Runs every load, and prints what was measured; or takes part in tests."""
     if server:
         for text in (*([host] if host else []), *table.changed_options(PathTest, given)):
-            raise InputError(f"{text}: a server has no effect on tests; leave it out")
+            raise InputError(f"{text} has no effect with --server; leave it out")
         _take_part(given, key_file, no_key=no_key, stdio=stdio, quiet=quiet)
         return
     alone = ["--no-key"] * no_key + ["--stdio"] * stdio

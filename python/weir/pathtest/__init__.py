@@ -1,4 +1,4 @@
-"""`weir test`: a real path between two machines, measured.
+"""`weir test` and `weir test --server`: a real path between two machines, measured.
 
 The two ends have one control connection, over TCP (`channel`). The client decides what is measured
 (`client`), the server takes part within its limits (`server`, `session`). Loads are connections of
