@@ -13,6 +13,8 @@ from conftest import Invoke
 
 from weir import load
 from weir.api import reports
+from weir.export import packets
+from weir.export.runs import ExportedRun
 from weir.results import manifest
 from weir.running import runner
 from weir.scenario.plans import Comparison
@@ -78,50 +80,58 @@ def test_a_plan_needs_no_json(monkeypatch: pytest.MonkeyPatch) -> None:
         assert runner.execute(run.case.scenario, run.seed)["flows"].height == 1
 
 
+COMPARISON = ("compare", "reno", "cubic", "--duration", "3s", "--repeat", "1", "--quiet")
+
+
+def connections(invoke: Invoke, results: Path) -> list[dict[str, Any]]:
+    """The rows of `weir read`, but for the names of the results."""
+    done = invoke("read", results, "--json")
+    assert done.exit_code == 0, done.stderr
+    rows: list[dict[str, Any]] = json.loads(done.stdout)["rows"]
+    return [{**row, "file": row["file"].rpartition(": ")[2]} for row in rows]
+
+
 @pytest.fixture
 def recorded(invoke: Invoke) -> Path:
     """Results of two runs whose packets are in the folder `packets`."""
-    done = invoke(
-        *("compare", "reno", "cubic", "--duration", "3s", "--repeat", "1"),
-        *("--pcap", "packets", "--quiet"),
-    )
+    done = invoke(*COMPARISON, "--pcap", "packets")
     assert done.exit_code == 0, done.stderr
-    return Path("results/compare/latest")
+    return Path("results/compare/latest").resolve()
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often the run of each case is simulated again."""
+    found: Counter[str] = Counter()
+    record = packets.record
+
+    def counted(run: ExportedRun, folder: Path) -> Any:
+        found[run.label] += 1
+        return record(run, folder)
+
+    monkeypatch.setattr(packets, "record", counted)
+    return found
 
 
 def test_recorded_packets_are_read_and_not_simulated_again(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, recorded: Path
+    invoke: Invoke, recorded: Path, simulated: Counter[str]
 ) -> None:
-    again = invoke("read", recorded, "--json")
-    rows = json.loads(again.stdout)["rows"]
-    for file in Path("packets").iterdir():
-        assert file.stat().st_size > 0
-    monkeypatch.setattr("weir.export.packets.record", lambda *_: pytest.fail("simulated again"))
-    assert json.loads(invoke("read", recorded, "--json").stdout)["rows"] == rows
+    rows = connections(invoke, recorded)
+    assert not simulated
     assert len(rows) == 2
-    assert all(row["limited_path_capacity"] > 0.5 for row in rows)
+    assert invoke(*COMPARISON).exit_code == 0
+    again = Path("results/compare/latest").resolve()
+    assert again != recorded
+    assert rows == connections(invoke, again)
+    assert simulated == {"reno": 1, "cubic": 1}
 
 
 def test_packets_that_changed_or_went_are_simulated(
-    invoke: Invoke, monkeypatch: pytest.MonkeyPatch, recorded: Path
+    invoke: Invoke, recorded: Path, simulated: Counter[str]
 ) -> None:
+    rows = connections(invoke, recorded)
     one, other = sorted(Path("packets").iterdir())
     one.write_bytes(b"")
     other.unlink()
-    simulated = Counter[str]()
-    record = reading_record()
-
-    def counted(run: Any, folder: Path) -> None:
-        simulated[run.label] += 1
-        record(run, folder)
-
-    monkeypatch.setattr("weir.export.packets.record", counted)
-    rows = json.loads(invoke("read", recorded, "--json").stdout)["rows"]
+    assert connections(invoke, recorded) == rows
     assert simulated == {"reno": 1, "cubic": 1}
-    assert len(rows) == 2
-
-
-def reading_record() -> Any:
-    from weir.export import packets
-
-    return packets.record

@@ -37,7 +37,7 @@ pub enum KeyError {
     },
     /// A folder holds no key, or too many.
     #[error(
-        "the key folder '{path}' holds {found} files NAME.key; 1 to {most} are allowed, and `weir key {path}/NAME.key` makes one",
+        "the key folder '{path}' holds {found} files NAME.key; 1 to {most} are allowed, and `weir recv --new-key {path}/NAME.key` makes one",
         most = Key::MOST
     )]
     Count {
@@ -58,7 +58,7 @@ pub enum KeyError {
     },
     /// It holds something else.
     #[error(
-        "the key file '{path}' holds {found}; a key is {digits} hexadecimal digits, as `weir key FILE` writes",
+        "the key file '{path}' holds {found}; a key is {digits} hexadecimal digits, as `weir recv --new-key FILE` writes",
         digits = 2 * Key::LEN
     )]
     Malformed {

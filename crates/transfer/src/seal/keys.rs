@@ -221,7 +221,7 @@ mod tests {
         let one = "01".repeat(32);
         assert_eq!(
             refusal(&[("README", "")]),
-            "the key folder 'KEYS' holds 0 files NAME.key; 1 to 1024 are allowed, and `weir key KEYS/NAME.key` makes one"
+            "the key folder 'KEYS' holds 0 files NAME.key; 1 to 1024 are allowed, and `weir recv --new-key KEYS/NAME.key` makes one"
         );
         assert_eq!(
             refusal(&[("a.key", &one), ("b.key", &one)]),
