@@ -49,6 +49,10 @@ _WORDS = {
 }
 """Whole words, also those that are joined by `_` in a name."""
 _NAMES = {re.compile(rf"\b{name}\b"): use for name, use in _LISTS["names"].items()}
+_ANY = re.compile(
+    rf"(?<![^\W_])(?i:{'|'.join(_LISTS['words'])})(?![^\W_])|\b(?:{'|'.join(_LISTS['names'])})\b"
+)
+"""Any of them: a search for each by itself takes ten times as long."""
 _STREAM = re.compile(r'\b(?:stream|Machine::new)\([^"\n]*"[^"\n]*"')
 """The name of a random stream, which may not change: the numbers depend on it."""
 _QUOTED = re.compile(r"`[^`]*`")
@@ -84,7 +88,7 @@ def test_a_source_has_no_banned_word(folder: str) -> None:
     for source in sources:
         text = _STREAM.sub("", source.read_text(encoding="utf-8"))
         lines = text.replace("`", "").splitlines()
-        texts = [source.stem, *lines]
+        texts = filter(_ANY.search, [source.stem, *lines])
         assert [found for text in texts for found in _found(text)] == [], source
 
 
@@ -112,6 +116,7 @@ def _is_long(sentence: str) -> bool:
 def test_banned_words_are_found() -> None:
     bad = ["Bad luck.", "luck_of", "lucky", "a `Door`", "A packet under way."]
     assert [len(_found(text)) for text in bad] == [1] * len(bad)
+    assert all(map(_ANY.search, bad))
     good = ["The door.", "it prints `cannot be said`", "plucked", "mushroom"]
     assert [len(_found(text)) for text in good] == [0] * len(good)
 
