@@ -138,6 +138,16 @@ def test_resuming_another_plan_is_refused(plan: Plan, tmp_path: Path) -> None:
         RunDirectory.reopen(tmp_path, other)
 
 
+def test_the_tenth_directory_of_a_second_is_newer_than_the_second(
+    plan: Plan, tmp_path: Path
+) -> None:
+    home = tmp_path / plan.name
+    for number in ("", "-2", "-10", "-9"):
+        (home / f"2026-01-01T00-00-00Z-{plan.digest[:8]}{number}" / "parts").mkdir(parents=True)
+    found = RunDirectory.reopen(tmp_path, plan)
+    assert "-10." in found.path.name
+
+
 def test_a_directory_that_is_being_written_is_not_resumed(plan: Plan, tmp_path: Path) -> None:
     writing = RunDirectory.create(tmp_path, plan)
     with pytest.raises(InputError, match="still being written"):

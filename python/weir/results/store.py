@@ -80,17 +80,19 @@ class RunDirectory:
             InputError: there is none, or another process is writing it.
         """
         home = root / slug(plan.name)
-        names = re.compile(rf"\.?([0-9TZ-]+-{plan.digest[:8]}(-\d+)?)({re.escape(TEMPORARY)})?")
+        stamp = rf"[0-9TZ-]+-{plan.digest[:8]}"
+        names = re.compile(rf"\.?(({stamp})(?:-(\d+))?)({re.escape(TEMPORARY)})?")
         found = []
         for entry in home.iterdir() if home.is_dir() else []:
             match = names.fullmatch(entry.name)
             if match and (entry / _PARTS).is_dir():
-                found.append((match[1], entry))
+                # Of the same second the one with the largest number is the newest: 10 after 2.
+                found.append(((match[2], int(match[3] or 1)), match[1], entry))
         if not found:
             raise InputError(
                 f"nothing to resume: {home} holds no unfinished results of exactly this plan"
             )
-        name, path = max(found)
+        _, name, path = max(found)
         temporary = home / f".{name}{TEMPORARY}"
         with write_errors(home):
             path.rename(temporary)
