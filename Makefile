@@ -67,7 +67,7 @@ lint-rust: | $(BIN)/python
 lint-python: $(TOOLS)
 	$(BIN)/python tests/python/structure.py
 	$(BIN)/python tests/python/layers.py
-	$(BIN)/lint-imports --no-logo
+	PYTHONPATH=python $(BIN)/lint-imports --no-logo
 	$(BIN)/ruff check python bench tests
 	$(BIN)/ruff format --check python bench tests
 	$(BIN)/mypy
