@@ -75,11 +75,11 @@ lint-python: $(TOOLS)
 lint-stubs: $(TESTED)
 	$(BIN)/stubtest weir._native --mypy-config-file pyproject.toml
 
-# The native module has no tests here, but what the others need is then compiled once for both.
+# With the features of the native module that tests build, what both need is compiled once.
 test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
-	cargo test --workspace --profile sim --locked
+	cargo test --workspace --features weir-lab/foreign --profile sim --locked
 	@if [ -e /dev/net/tun ] && { unshare --net true || unshare --user --map-root-user --net true; } 2>/dev/null; \
-	then cargo test --workspace --lib --profile sim --locked -- --ignored emulator::tests; \
+	then cargo test --workspace --features weir-lab/foreign --lib --profile sim --locked -- --ignored emulator::tests; \
 	else echo 'skipped: the tests of emulated links, which need network namespaces and /dev/net/tun'; fi
 
 # s2n-quic needs a newer Rust than the other crates, so that its adapter is a workspace with its own lock file.
