@@ -203,7 +203,7 @@ def test_another_version_is_refused(tmp_path: Path, pair: Workers) -> None:
     other = tmp_path / "other"
     source = Path(weir.__file__).parent
     copytree(source, other / "weir", symlinks=True, ignore=ignore_patterns("__pycache__"))
-    module = other / "weir" / "cluster.py"
+    module = other / "weir" / "running" / "cluster.py"
     module.write_text(module.read_text().replace("_native.version()", '"0.0.7"'))
     before = pair.log.read_text().count("Registered to")
     other_worker = pair.start(path=other)

@@ -96,16 +96,16 @@ pub(crate) fn receive_files(
     key_file: Option<PathBuf>,
     key_dir: Option<PathBuf>,
 ) -> PyResult<()> {
-    let bind: SocketAddr = bind.parse().map_err(|_| {
-        let problem =
-            format!("'{bind}' is no ADDR:PORT to listen on, as 0.0.0.0:9000 and [::]:9000 are");
-        PyValueError::new_err(problem)
-    })?;
     let memory_size: Bytes = quantity("memory", memory)?;
     if memory_size < LEAST_MEMORY {
         let problem = format!("memory='{memory}': at least 2mib are needed, for one sender");
         return Err(PyValueError::new_err(problem));
     }
+    let bind: SocketAddr = bind.parse().map_err(|_| {
+        let problem =
+            format!("'{bind}' is no ADDR:PORT to listen on, as 0.0.0.0:9000 and [::]:9000 are");
+        PyValueError::new_err(problem)
+    })?;
     let size = |name, text: Option<&str>| text.map(|text| quantity(name, text)).transpose();
     let options = RecvOptions {
         bind,
