@@ -153,17 +153,33 @@ def test_a_flow_of_which_nothing_arrived_is_a_warning() -> None:
     assert said in health()
 
 
+_FILE = """
+start = "150ms"
+workload = { kind = "file", size = "50kb" }
+"""
+
+
+def test_a_finished_file_has_all_its_bytes_whatever_the_clock_of_its_receiver_says() -> None:
+    scenario, records = recorded("300ms", _FILE)
+    for entry in records["b"]["received"][0]["log"]:
+        entry[0] += 200_000_000
+    records["b"]["received"][0]["completed"] += 200_000_000
+    row = pl.DataFrame(merged(scenario, records).table("flows")).row(0, named=True)
+    assert (row["completed"], row["delivered_bytes"]) == (True, 50_000)
+
+
 def merged(scenario: scenarios.Effective, records: Records) -> _native.RunResult:
     hosts = [(name, 0, json.dumps(record)) for name, record in records.items()]
     return _native.merge_hosts(scenario.checked, 1, hosts)
 
 
-def recorded(duration: str) -> tuple[scenarios.Effective, Records]:
+def recorded(duration: str, more: str = "") -> tuple[scenarios.Effective, Records]:
     """A run of one flow from a host to another, and their records."""
     text = f"""
 [[flow]]
 stack = "reno"
 max_pacing_rate = "10mbit"
+{more}
 [measure]
 duration = "{duration}"
 warmup = "100ms"

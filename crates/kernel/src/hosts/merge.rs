@@ -116,7 +116,9 @@ fn replay(
                 let completed = received.completed.filter(|_| *ending == Ending::Closed);
                 // On the clock of another host: not after the sender knew it.
                 let end = completed.map_or(now, |at| Instant::from_nanos(at).min(now));
-                let numbers = sample(numbers, received_by(&received.log, end.as_nanos().max(*at)));
+                // Nor has less arrived than all, although its clock may say that it came later.
+                let known = if completed.is_some() { u64::MAX } else { *at };
+                let numbers = sample(numbers, received_by(&received.log, known));
                 flow.end_measurement(end, &numbers, ended(ending, completed.is_some()));
             }
         }
