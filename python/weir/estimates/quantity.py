@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from weir.statistics import beta
 from weir.statistics.intervals import LEVEL, rounded
 
 
@@ -30,9 +31,7 @@ class Quantity:
 
 def share(count: int, total: int) -> Quantity:
     """A share of `total` with the interval of Clopper and Pearson (Biometrika 1934)."""
-    from scipy.stats import beta
-
     tail = (1 - LEVEL) / 2
-    low = float(beta.ppf(tail, count, total - count + 1)) if count else 0.0
-    high = float(beta.ppf(1 - tail, count + 1, total - count)) if count < total else 1.0
+    low = beta.quantile(tail, count, total - count + 1) if count else 0.0
+    high = beta.quantile(1 - tail, count + 1, total - count) if count < total else 1.0
     return Quantity(count / total if total else 0.0, low, high)
