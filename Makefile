@@ -19,6 +19,8 @@ FOREIGN = $(if $(wildcard $(VENV)/.foreign),--features foreign)
 SOURCES := $(shell find crates adapters/noq adapters/quinn -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 PAGE_SOURCES := $(shell find web/src -type f) $(wildcard python/weir/library/*.toml) web/index.html web/vite.config.ts web/core.sh
 
+# What is built says from which commit. Without git it does not.
+COMMIT = WEIR_COMMIT=$$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 # One interpreter for every build step: a changing one would make cargo rebuild pyo3.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -42,11 +44,11 @@ foreign: $(TOOLS) ## As build, with stacks of other projects (quinn, noq) in the
 	$(MAKE) build
 
 wheel: $(TOOLS) ## An abi3 wheel in dist/, with the laboratory if make lab built it: pip installs it where no Rust toolchain is
-	rm -rf dist/weir-*.whl python/weir/laboratory/built
+	rm -rf dist/weir_lab-*.whl python/weir/laboratory/built
 	@if [ -e $(PAGE) ]; then cp -r web/dist python/weir/laboratory/built; else echo 'without the laboratory: make lab has not built it'; fi
-	$(BIN)/maturin build --release --locked --out dist
+	$(COMMIT) $(BIN)/maturin build --release --locked --out dist
 	@rm -rf python/weir/laboratory/built
-	@ls dist/weir-*.whl
+	@ls dist/weir_lab-*.whl
 
 demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints where the reports are
 	$(WEIR) compare reno cubic bbr --rate 10mbit --rtt 40ms --queue 1bdp --duration 30s --repeat 5 --seed 1
@@ -200,9 +202,8 @@ $(TOOLS): requirements.txt | $(BIN)/python
 $(NATIVE): $(TOOLS) $(SOURCES)
 # The stamp bears the time at which the build began: what changes meanwhile is built next time.
 	@touch $@.begun
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked $(FOREIGN)
+	$(COMMIT) VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked $(FOREIGN)
 	@$(BIN)/python -m compileall -q $(CURDIR)/python/weir
-	@$(BIN)/python -c 'from weir.report import scripts; scripts.vega()'
 	@mv $@.begun $@
 	@touch -r $@ $(TESTED)
 
@@ -211,5 +212,5 @@ $(NATIVE): $(TOOLS) $(SOURCES)
 $(TESTED): $(TOOLS) $(SOURCES)
 	@touch $@.begun
 	@rm -f $(NATIVE)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile sim --locked --features foreign
+	$(COMMIT) VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile sim --locked --features foreign
 	@mv $@.begun $@

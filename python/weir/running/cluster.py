@@ -15,13 +15,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from weir import _native
 from weir.base.errors import ClusterError, InputError
+from weir.base.extras import imported
 from weir.running.batches import Batches
 from weir.running.runner import execute
 from weir.scenario.source import Source
@@ -80,8 +80,7 @@ def connected(where: str, *, patience_s: float = PATIENCE_S) -> Iterator[Batches
     Raises:
         InputError: there is no such cluster, it has no workers, or they differ from this machine.
     """
-    if find_spec("distributed") is None:
-        raise InputError(f"--dask {where}: Dask is not installed; pip install 'weir[dask]'")
+    imported("distributed", "dask", f"--dask {where}")
     with _quietly(), _client(where) as client:
         threads = _first_workers(client, where, patience_s)
         _refuse_others(client, where)
