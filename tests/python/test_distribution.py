@@ -24,7 +24,7 @@ _INSTALL = re.compile(r"pip install (?P<rest>[^\n`)]*)")
 _NAME = re.compile(r"""^['"]?(?P<name>[A-Za-z][\w.-]*)(\[[\w,]+\])?['"]?$""")
 
 
-def told() -> Iterator[tuple[str, str]]:
+def named() -> Iterator[tuple[str, str]]:
     """Every name that a page or a message tells to install, and where."""
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
     for path in [*pages, *(ROOT / "python").rglob("*.py"), *(ROOT / "bench").rglob("*.py")]:
@@ -35,18 +35,18 @@ def told() -> Iterator[tuple[str, str]]:
 
 
 def test_pip_is_told_to_install_ours_and_nothing_else() -> None:
-    found = list(told())
+    found = list(named())
     assert ("docs/worlds/clusters.md", "weir-lab") in found
     assert {name for _, name in found} == {extras.DISTRIBUTION}
 
 
 def test_the_distribution_is_ours_and_has_each_extra_that_messages_name() -> None:
-    named = set()
+    asked = set()
     for path in (ROOT / "python").rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        named |= {extra for _, extra in re.findall(r'imported\(("\w+"|\w+), "(\w+)"', text)}
-    assert named == {"dask", "figures", "pandas"}
-    assert named <= set(metadata.metadata(extras.DISTRIBUTION).get_all("Provides-Extra") or [])
+        asked |= {extra for _, extra in re.findall(r'imported\(("\w+"|\w+), "(\w+)"', text)}
+    assert asked == {"dask", "figures", "pandas"}
+    assert asked <= set(metadata.metadata(extras.DISTRIBUTION).get_all("Provides-Extra") or [])
 
 
 def test_the_version_has_the_commit_and_features(invoke: Invoke) -> None:
@@ -91,7 +91,6 @@ def test_what_an_extra_brings_is_named(tmp_path: Path, invoke: Invoke) -> None:
     assert invoke(*case).exit_code == 0
     results = str(tmp_path / "compare" / "latest")
     page = tmp_path / "compare" / "latest" / "report.html"
-    page.unlink()
     drawn: Any = invoke("report", results, "--png")
     assert drawn.exit_code == 2
     assert "vl_convert, which is not installed: pip install 'weir-lab[figures]'" in drawn.output

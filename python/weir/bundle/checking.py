@@ -24,7 +24,7 @@ Verdict = Literal["same", "differs", "not repeated"]
 _NAME = re.compile(rf"{RESULTS}([\w][\w.-]*\.(json|parquet))")
 _MOST_FILES = 1_000
 _MOST_BYTES = 8 << 30
-"""Of all files unpacked: a bundle of a stranger fills no disk."""
+"""Of all files unpacked: a bundle of an attacker fills no disk."""
 _CHUNK = 1 << 20
 
 

@@ -37,7 +37,7 @@ def metadata(results: Results, names: Iterable[str]) -> str:
             "name": found["title"],
             "description": sentence(found),
             "datePublished": found["date"],
-            "license": "The terms of whoever made these results; Weir itself: Apache-2.0.",
+            "license": "The terms of their author; Weir itself: Apache-2.0.",
             "identifier": found["hash"],
             "hasPart": [{"@id": name} for name in files],
             "mentions": {"@id": "#run"},
@@ -64,7 +64,7 @@ def metadata(results: Results, names: Iterable[str]) -> str:
 
 
 def readme(results: Results, file: str) -> str:
-    """What a stranger reads first."""
+    """What a reader sees first."""
     found = citation(results)
     return f"""# {found["title"]}
 
