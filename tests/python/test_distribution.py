@@ -34,7 +34,7 @@ def named() -> Iterator[tuple[str, str]]:
                     yield str(path.relative_to(ROOT)), name["name"]
 
 
-def test_pip_is_told_to_install_ours_and_nothing_else() -> None:
+def test_pages_name_our_package_only() -> None:
     found = list(named())
     assert ("docs/worlds/clusters.md", "weir-lab") in found
     assert {name for _, name in found} == {extras.DISTRIBUTION}
