@@ -17,6 +17,8 @@ PACKAGES := web/node_modules/.package-lock.json
 PUBLISHED := units cc net transport
 # The verb that builds the guest kernel.
 GUEST := stack kernel
+# All crates as the tests compile them. With the features of the native module what both need is compiled once.
+WORKSPACE := --workspace --features weir-lab/foreign --profile sim --locked
 # Only a build that asked for them has stacks of other projects.
 FOREIGN = $(if $(wildcard $(VENV)/.foreign),--features foreign)
 SOURCES := $(shell find crates adapters/noq adapters/quinn -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
@@ -32,7 +34,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies docs site pictures lock clean
+.PHONY: help setup build foreign wheel crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,7 +85,7 @@ lint: lint-rust lint-python lint-stubs ## rustfmt, clippy with warnings denied, 
 
 lint-rust: | $(BIN)/python
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --profile sim --locked -- -D warnings
+	cargo clippy $(WORKSPACE) --all-targets -- -D warnings
 
 lint-python: $(TOOLS)
 	$(BIN)/python tests/python/structure.py
@@ -96,11 +98,10 @@ lint-python: $(TOOLS)
 lint-stubs: $(TESTED)
 	$(BIN)/stubtest weir._native --mypy-config-file pyproject.toml
 
-# With the features of the native module that tests build, what both need is compiled once.
 test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
-	cargo test --workspace --features weir-lab/foreign --profile sim --locked
+	cargo test $(WORKSPACE)
 	@if [ -e /dev/net/tun ] && { unshare --net true || unshare --user --map-root-user --net true; } 2>/dev/null; \
-	then cargo test --workspace --features weir-lab/foreign --lib --profile sim --locked -- --ignored emulator::tests; \
+	then cargo test $(WORKSPACE) --lib -- --ignored emulator::tests; \
 	else echo 'skipped: the tests of emulated links, which need network namespaces and /dev/net/tun'; fi
 
 # s2n-quic needs a newer Rust than the other crates, so that its adapter is a workspace with its own lock file.
@@ -116,9 +117,10 @@ test-python: $(TESTED) ## Python tests, but those of test-kernel and test-slow
 	$(BIN)/pytest -m 'not (guest or slow or realtime)' --numprocesses logical --dist loadfile
 	$(BIN)/pytest -m '$(REAL_TIME)' --numprocesses 2 --dist loadfile || $(BIN)/pytest -m '$(REAL_TIME)' --last-failed
 
-# The kernel is kept in the user's cache, so that later calls only test.
-test-kernel: $(TESTED) ## Tests of Linux's TCP in a guest, whose kernel is built once (needs linux-source-6.1 gcc make bc bison flex)
+kernel: $(TESTED) ## The guest kernel, kept in the user's cache (needs linux-source-6.1 gcc make bc bison flex)
 	$(WEIR) $(GUEST)
+
+test-kernel: kernel ## Tests of Linux's TCP in a guest
 	$(BIN)/pytest -m guest --numprocesses logical --dist loadfile
 
 test-slow: $(TESTED) ## Statistical claims that take more than 20 s each
@@ -187,7 +189,7 @@ studies: $(NATIVE) ## Every published study at full size (takes a while)
 	@[ ! -e $(VENV)/.foreign ] || $(WEIR) study adapters --size full
 
 docs: | $(BIN)/python ## The Rust reference, with warnings denied
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --profile sim --locked
+	RUSTDOCFLAGS='-D warnings' cargo doc $(WORKSPACE) --no-deps
 
 site: $(TOOLS) ## The documentation as a site, in site/: opens without a server
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
