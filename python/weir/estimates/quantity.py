@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,17 +17,29 @@ class Quantity:
     value: float
     low: float
     high: float | None
+    most: float | None = None
+    """Of a lower bound, the largest value that may still be true."""
 
     def as_json(self) -> dict[str, Any]:
         """The form of `--json`."""
-        return {"value": rounded(self.value), "lo": rounded(self.low), "hi": rounded(self.high)}
+        high = None if self.is_unbounded else rounded(self.high)
+        found = {"value": rounded(self.value), "lo": rounded(self.low), "hi": high}
+        return found if self.most is None else {**found, "most": rounded(self.most)}
 
     def text(self, digits: int = 3, scale: float = 1.0) -> str:
         """The estimate and its interval for people."""
         value, low = (f"{one * scale:.{digits}g}" for one in (self.value, self.low))
         if self.high is None:
-            return f"at least {value}"
+            most = "" if self.most is None else f", taken up to {self.most * scale:.{digits}g}"
+            return f"at least {value}{most}"
+        if self.is_unbounded:
+            return f"{value} (one run)"
         return f"{value} ({low} to {self.high * scale:.{digits}g})"
+
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether it is a single value, of which nothing says how much it varies."""
+        return self.high == math.inf
 
 
 def share(count: int, total: int) -> Quantity:
