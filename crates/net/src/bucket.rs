@@ -88,6 +88,16 @@ impl TokenBucket {
         done
     }
 
+    /// How many bytes may go at once at `now`.
+    pub(crate) fn ready(&self, now: Instant) -> Bytes {
+        if self.filled > now {
+            // What waits has taken all, and some of what is to come.
+            return Bytes::ZERO;
+        }
+        let tokens = self.tokens + self.rate.work(self.filled, now);
+        Bytes((tokens.min(work(self.burst)) / NANO_BITS_PER_BYTE) as u64)
+    }
+
     fn fill(&mut self, now: Instant) {
         let added = self.rate.work(self.filled, now);
         self.tokens = (self.tokens + added).min(work(self.burst));

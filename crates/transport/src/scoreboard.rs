@@ -20,6 +20,7 @@ pub(crate) use self::sent::{Fate, Sent, Transmission};
 
 use crate::pause::Pause;
 use crate::ranges::RangeSet;
+use crate::recovery::Dsack;
 use weir_cc::host::SendRecord;
 
 /// The sender's record of outstanding segments.
@@ -180,6 +181,20 @@ impl Scoreboard {
         while self.retransmissions.front().is_some_and(|sent| sent.end() <= to) {
             self.retransmissions.pop_front();
         }
+    }
+
+    /// What a report that the segments in `copy` arrived twice says of them. One that was acknowledged
+    /// selectively below others, before its repetition arrived, was late and not lost
+    /// (`tcp_sacktag_one`).
+    pub(crate) fn report_twice(&self, copy: &Range<u64>, out: &mut Covered) -> Dsack {
+        // Of those no longer outstanding nothing is known.
+        let mut was_resent = copy.end <= self.una;
+        let highest = self.highest_sacked();
+        for segment in self.within(copy.clone()).filter(|s| s.was_retransmitted()) {
+            was_resent = true;
+            out.reordered |= segment.fate == Fate::Sacked && segment.end() < highest;
+        }
+        Dsack { end: copy.end, was_resent }
     }
 
     /// Takes `len` bytes of a segment out of the sums.
