@@ -10,10 +10,11 @@ use crate::recovery::{RecoveryConfig, StackError};
 /// A recovery scheme and a controller, written `recovery/controller`.
 ///
 /// ```
-/// use weir_transport::{RecoveryConfig, Stack};
+/// use weir_transport::{GoBackNConfig, RecoveryConfig, Stack};
 ///
 /// let stack: Stack = "go-back-n(30)/none".parse()?;
-/// assert_eq!(stack.recovery, RecoveryConfig::GoBackN { window: Some(30) });
+/// let config = GoBackNConfig { window: Some(30), ..GoBackNConfig::default() };
+/// assert_eq!(stack.recovery, RecoveryConfig::GoBackN(config));
 /// assert_eq!("cubic".parse::<Stack>()?.to_string(), "rack/cubic");
 /// # Ok::<(), weir_transport::StackError>(())
 /// ```
