@@ -35,6 +35,9 @@ pub(crate) struct IncomingAck {
     pub(crate) feedback: Option<Echo>,
 }
 
+/// Linux's `tcp_reordering`.
+const DUP_THRESH: u64 = 3;
+
 /// RFC 2883 §4: a first block at or below the acknowledgement, or inside the second, reports a
 /// duplicate arrival.
 fn duplicate_block(ack: u64, blocks: &[Range<u64>]) -> Option<Range<u64>> {
@@ -106,6 +109,7 @@ impl Sender {
             rate,
             loss: self.board.take_last_loss().filter(|_| !self.epoch.is_silent()),
             duplicate: digest.duplicate,
+            any_order: self.reordering > DUP_THRESH * self.mss,
             predicted,
             prior_in_flight,
             round: self.round.count,
@@ -235,8 +239,11 @@ impl Sender {
         let mut blocks = ack.sack.clone();
         let blocks = &mut blocks[..ack.sack_len];
         let reported = duplicate_block(ack.ack, blocks);
-        // More duplicates than retransmissions: the network makes them (Linux's tcp_dsack_seen).
-        let credible = stats.retransmits_spurious < stats.retransmits;
+        if let Some(copy) = &reported {
+            self.dsacks += (copy.end - copy.start).div_ceil(self.mss);
+        }
+        // More duplicates so far than retransmissions: the network makes them (Linux's tcp_dsack_seen).
+        let credible = self.dsacks <= stats.retransmits;
         if let Some(copy) = reported.as_ref().filter(|_| credible) {
             // It did leave the path.
             digest.covered.delivered += copy.end - copy.start;
@@ -308,7 +315,12 @@ impl Sender {
 
     /// Looks for what is lost, as far as what the acknowledgement did to the episode permits.
     fn find_losses(&mut self, now: Instant, digest: &mut AckSummary, turn: EpochChange) -> Found {
-        digest.covered.reordered |= turn.reordered;
+        if turn.reordered {
+            digest.covered.note_late(self.board.una() - digest.covered.cum_acked);
+        }
+        if let Some(low) = digest.covered.reordered {
+            self.reordering = self.reordering.max(self.board.distance_above(low, self.mss));
+        }
         digest.undone = turn.spurious;
         if digest.covered.cum_acked > 0 {
             // An acknowledgement may end disorder: then the tail is probed again (Linux sets its timers last).
