@@ -15,12 +15,11 @@ use std::ops::Range;
 use weir_cc::LossSample;
 use weir_units::{Bytes, Instant};
 
-pub(crate) use self::covered::{AckTime, Covered};
+pub(crate) use self::covered::{AckTime, Covered, Dsack};
 pub(crate) use self::sent::{Fate, Sent, Transmission};
 
 use crate::pause::Pause;
 use crate::ranges::RangeSet;
-use crate::recovery::Dsack;
 use weir_cc::host::SendRecord;
 
 /// The sender's record of outstanding segments.

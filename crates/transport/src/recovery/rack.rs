@@ -340,7 +340,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recovery::Dsack;
+    use crate::scoreboard::Dsack;
     use weir_cc::host::SendRecord;
 
     fn cx(state: RecoveryState) -> RecoveryCx {

@@ -46,6 +46,15 @@ pub(crate) struct Covered {
     pub(crate) reordered: Option<u64>,
 }
 
+/// A segment that arrived twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dsack {
+    /// Where it ended.
+    pub(crate) end: u64,
+    /// It may have been sent twice: nothing else is known of a segment that is no longer outstanding.
+    pub(crate) was_resent: bool,
+}
+
 impl Covered {
     /// Notes that the segment at `start` came later than others above it.
     pub(crate) fn note_late(&mut self, start: u64) {

@@ -61,7 +61,6 @@ impl Sender {
         let window_moved = self.update_window(now, ack);
         let mut digest = self.update_board(now, ack, window_moved, stats);
         self.fill_buffer();
-        let covered = digest.covered;
         if self.timers.fruitless >= silence::TIMEOUTS && self.host_profile == HostProfile::UserSpace
         {
             self.held.on_return(self.board.nxt());
@@ -69,15 +68,15 @@ impl Sender {
         let rtt = self.update_rtt(now, &digest, ack.echo);
         let mut rate = self.sampler.on_ack(
             now,
-            Bytes(covered.delivered),
-            covered.newest.map(|(sent, record)| (sent.sent_at, record)),
+            Bytes(digest.covered.delivered),
+            digest.covered.newest.map(|(sent, record)| (sent.sent_at, record)),
             self.rtt.min(),
         );
         if marked {
-            self.delivered_marked += covered.delivered;
+            self.delivered_marked += digest.covered.delivered;
             self.epoch.on_echo();
         }
-        if covered.cum_acked > 0 {
+        if digest.covered.cum_acked > 0 {
             self.timers.on_progress(now, !self.board.is_empty());
         }
         let unsent = self.may_send_new();
@@ -90,7 +89,7 @@ impl Sender {
         {
             self.pacer.limit_catch_up(most);
         }
-        if let (Some(sample), Some((_, record))) = (&mut rate, covered.newest) {
+        if let (Some(sample), Some((_, record))) = (&mut rate, digest.covered.newest) {
             sample.lost = Bytes(self.board.ever_lost()) - record.lost();
         }
         let ends_late = self.signal(now, marked, turn, &found, prior_in_flight, stats);
@@ -102,8 +101,8 @@ impl Sender {
             self.round.end = self.board.nxt();
         }
         let event = AckEvent {
-            acked: Bytes(covered.delivered),
-            cum_acked: Bytes(covered.cum_acked),
+            acked: Bytes(digest.covered.delivered),
+            cum_acked: Bytes(digest.covered.cum_acked),
             lost: Bytes(if self.epoch.is_silent() { 0 } else { found.lost }),
             rtt,
             rate,
@@ -322,8 +321,9 @@ impl Sender {
             self.reordering = self.reordering.max(self.board.distance_above(low, self.mss));
         }
         digest.undone = turn.spurious;
-        if digest.covered.cum_acked > 0 {
-            // An acknowledgement may end disorder: then the tail is probed again (Linux sets its timers last).
+        let disorder = self.epoch.state() == RecoveryState::Disorder || self.board.sacked() > 0;
+        if digest.covered.cum_acked > 0 && disorder {
+            // Disorder begins or ends: whether the tail is probed depends on it (Linux sets its timers last).
             self.epoch.settle(&self.board);
         }
         let cx = self.recovery_cx(now);
