@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from browser import Series, assert_explorable, figures_over_time, opened
 from made import described
@@ -22,8 +23,15 @@ from weir.running.execution import run_plan
 from weir.scenario.source import Source
 from weir.scenario.sweep import Plan, plan
 from weir.statistics.intervals import Estimate
+from weir.studies import muzha
 from weir.studies.described import DescribedStudy
-from weir.studies.muzha.measures import index_of_printed, printed_range
+from weir.studies.muzha.measures import (
+    index_of_printed,
+    longest_slow_start,
+    printed_range,
+    reached,
+    slow_start,
+)
 from weir.studies.report import write_study
 
 TINY = {"lengths": [4], "seconds": 7, "repeat": 2}
@@ -301,6 +309,47 @@ def test_slow_start_takes_a_share_of_the_time(done: StudyResult) -> None:
     shares = [own.mean(row, column) for row in own.rows() for column in own.columns()]
     assert shares
     assert all(share is not None and 0 <= share < 1 for share in shares)
+    assert all(cell["largest"] >= cell["ours"]["mean"] for cell in own.all)
+
+
+def test_the_first_slow_start_is_not_one_after_a_timeout(tmp_path: Path) -> None:
+    """A window that the receiver bounds below any loss stays in it, as 4 segments over 32 hops."""
+    chain = (Path(muzha.__file__).parent / "chain.toml").read_text(encoding="utf-8")
+    common = [
+        ("flow.0.stack", "newreno/reno"),
+        ("measure.duration", "12s"),
+        ("measure.repeat", "1"),
+    ]
+    own = [*common, ("measure.sample_interval", "50ms"), ("topology.radio.hops", "6")]
+    lossy = [("topology.radio.packet_error", "5%"), ("flow.0.window_limit", "32")]
+    sources = {
+        "phases, quiet": Source(chain, "test", (*own, ("flow.0.window_limit", "1"))),
+        "phases, lossy": Source(chain, "test", (*own, *lossy)),
+    }
+    results = run_plan(plan("phases", "", sources, {}), out=tmp_path, show_progress=False)
+    samples = results.scan("samples").collect()
+    quiet = results.runs.filter(label="phases, quiet")["run"]
+    assert set(samples.filter(pl.col("run").is_in(quiet.implode()))["phase"]) == {"slow_start"}
+    assert slow_start(results, "phases, quiet").mean == 0
+    lossy_share = slow_start(results, "phases, lossy").mean
+    assert lossy_share is not None
+    assert lossy_share > 0
+    assert longest_slow_start(results, "phases, lossy") == pytest.approx(lossy_share)
+
+
+@pytest.mark.parametrize(
+    ("largest", "connections", "verdict"),
+    [([0.1, 0.43], 10, True), ([0.1, 0.3], 60, False), ([0.1, 0.3], 10, None), ([], 0, None)],
+)
+def test_up_to_is_about_the_largest_connection(
+    largest: list[float], connections: int, verdict: bool | None
+) -> None:
+    each = connections // len(largest) if largest else 0
+    known = [
+        cell("t", "r", str(i), "share", Estimate(0.1, None, None, each), largest=value)
+        for i, value in enumerate(largest)
+    ]
+    assert reached(Cells(known), "largest", 0.4) is verdict
 
 
 def test_muzha_is_marked_by_its_routers(done: StudyResult) -> None:

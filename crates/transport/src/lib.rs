@@ -75,7 +75,9 @@ pub use policy::{
 pub use profile::{AckFrequency, DelayedAck, HostProfile};
 pub use ranges::RangeSet;
 pub use reassembly::{Arrival, OutOfOrder, Reassembly, Stored};
-pub use recovery::{Detection, PrrRule, RackConfig, RecoveryConfig, StackError, Tlp};
+pub use recovery::{
+    Detection, GoBackNConfig, PrrRule, RackConfig, RecoveryConfig, StackError, Tlp,
+};
 pub use replay::{RecordedAck, Replay};
 pub use rtt::{Outstanding, RttConfig, RttEstimator, RttVariation};
 pub use segment::{Flags, Options, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};

@@ -83,7 +83,7 @@ impl Simulated {
         self.orphaned || self.sockets.values().any(|socket| socket.connected)
     }
 
-    /// Nobody will accept the connection: the peer learns so, at its next segment if the handshake is not over
+    /// No socket will accept the connection: the peer learns so, at its next segment if the handshake is not over
     /// (Linux's `inet_csk_listen_stop`).
     fn drop_unaccepted(&mut self) {
         match &mut self.connection {

@@ -10,10 +10,11 @@ use crate::recovery::{RecoveryConfig, StackError};
 /// A recovery scheme and a controller, written `recovery/controller`.
 ///
 /// ```
-/// use weir_transport::{RecoveryConfig, Stack};
+/// use weir_transport::{GoBackNConfig, RecoveryConfig, Stack};
 ///
 /// let stack: Stack = "go-back-n(30)/none".parse()?;
-/// assert_eq!(stack.recovery, RecoveryConfig::GoBackN { window: Some(30) });
+/// let config = GoBackNConfig { window: Some(30), ..GoBackNConfig::default() };
+/// assert_eq!(stack.recovery, RecoveryConfig::GoBackN(config));
 /// assert_eq!("cubic".parse::<Stack>()?.to_string(), "rack/cubic");
 /// # Ok::<(), weir_transport::StackError>(())
 /// ```
@@ -48,7 +49,11 @@ impl Stack {
         controller_of: impl Fn(&str) -> Result<CcConfig, CcConfigError>,
     ) -> Result<Self, StackError> {
         let (recovery, controller) = Self::split(text.trim());
-        Ok(Self { recovery: recovery.parse()?, controller: controller_of(controller.trim())? })
+        let read = controller_of(controller.trim());
+        if read.is_err() && controller == text.trim() && text.parse::<RecoveryConfig>().is_ok() {
+            return Err(StackError::SchemeAlone(controller.to_owned()));
+        }
+        Ok(Self { recovery: recovery.parse()?, controller: read? })
     }
 
     /// Splits a stack into its recovery scheme and its controller, without a check of either.
@@ -111,6 +116,15 @@ mod tests {
             let stack: Stack = text.parse().unwrap();
             assert!(stack.to_string().contains("/dctcp(g=1/8,alpha0="), "{stack}");
         }
+    }
+
+    #[test]
+    fn a_recovery_scheme_alone_is_named() {
+        let message = |text: &str| text.parse::<Stack>().unwrap_err().to_string();
+        let asked = "'go-back-n(10)' is a recovery scheme: write it with a controller, as in go-back-n(10)/none";
+        assert_eq!(message("go-back-n(10)"), asked);
+        assert!(message("stop-and-wait").contains("is a recovery scheme"));
+        assert!(message("nonsense").starts_with("unknown controller 'nonsense'"));
     }
 
     #[test]

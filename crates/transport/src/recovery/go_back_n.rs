@@ -1,6 +1,9 @@
 //! `go-back-n`: cumulative acknowledgements to a receiver that keeps nothing out of order. Three
 //! duplicates or the timeout resend all that is outstanding.
 //!
+//! How many duplicates it takes is a parameter: programs that compare three equal acknowledgements need
+//! two after the first, and those without fast retransmit wait for the timer (`duplicates=off`).
+//!
 //! When the sender goes back, duplicates of the old window are still on their way: one for each
 //! segment that the receiver discarded behind the gap. Only duplicates beyond those speak of what
 //! was resent, so they are waited out before three more make the sender go back again. Nor does a
@@ -11,13 +14,63 @@
 //! acknowledgement answers an earlier copy (the Eifel detection, RFC 3522), each later copy of that
 //! segment is still in flight, and the receiver will answer it by a duplicate.
 
+use super::describe::{Mistake, Parameters};
 use super::{AckSummary, DUP_THRESH, Found, LossRecovery, Profile, RecoveryCx};
 use crate::scoreboard::Scoreboard;
+
+/// How far go-back-N runs ahead, and what makes it go back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GoBackNConfig {
+    /// Segments that may be unacknowledged.
+    pub window: Option<u32>,
+    /// Duplicates after which it goes back; without them only the timer makes it.
+    pub duplicates: Option<u32>,
+}
+
+impl Default for GoBackNConfig {
+    fn default() -> Self {
+        Self { window: None, duplicates: Some(DUP_THRESH) }
+    }
+}
+
+impl Parameters for GoBackNConfig {
+    const FORM: &'static str = "window,duplicates=count|off";
+
+    fn read(text: &str) -> Result<Self, Mistake> {
+        let mut config = Self::default();
+        for part in text.split(',').map(str::trim) {
+            match part.split_once('=') {
+                None => config.window = Parameters::read(part)?,
+                Some(("duplicates", "off")) => config.duplicates = None,
+                Some(("duplicates", count)) => {
+                    let count = count.parse().ok().filter(|count| *count >= 1);
+                    config.duplicates = Some(count.ok_or_else(|| Mistake::Value {
+                        parameter: "duplicates",
+                        value: part.trim_start_matches("duplicates=").to_owned(),
+                        allowed: "a whole number, at least 1, or off",
+                    })?);
+                }
+                Some(_) => return Err(Mistake::Refused),
+            }
+        }
+        Ok(config)
+    }
+
+    fn shown(&self) -> String {
+        let window = self.window.map(|window| window.to_string());
+        let duplicates = (*self != Self { window: self.window, ..Self::default() }).then(|| {
+            let count = self.duplicates.map_or("off".to_owned(), |count| count.to_string());
+            format!("duplicates={count}")
+        });
+        let parts: Vec<String> = window.into_iter().chain(duplicates).collect();
+        parts.join(",")
+    }
+}
 
 /// Go-back-N's count of duplicates.
 #[derive(Clone, Debug)]
 pub(super) struct GoBackN {
-    window: Option<u32>,
+    config: GoBackNConfig,
     duplicates: u32,
     /// Duplicates still expected from before the sender went back.
     stale: u32,
@@ -26,15 +79,15 @@ pub(super) struct GoBackN {
 }
 
 impl GoBackN {
-    pub(super) fn new(window: Option<u32>) -> Self {
-        Self { window, duplicates: 0, stale: 0, spurious: 0 }
+    pub(super) fn new(config: GoBackNConfig) -> Self {
+        Self { config, duplicates: 0, stale: 0, spurious: 0 }
     }
 }
 
 impl LossRecovery for GoBackN {
     fn profile(&self) -> Profile {
         // Everything out was resent, so whatever an acknowledgement moves, the loss is repaired.
-        Profile { window: self.window, ends_on_partial_ack: true, ..Profile::default() }
+        Profile { window: self.config.window, ends_on_partial_ack: true, ..Profile::default() }
     }
 
     fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> Found {
@@ -53,11 +106,12 @@ impl LossRecovery for GoBackN {
         } else if ack.duplicate && answers_oldest(cx, board) {
             self.duplicates += 1;
         }
-        if self.duplicates < DUP_THRESH {
+        let Some(enough) = self.config.duplicates.filter(|enough| self.duplicates >= *enough)
+        else {
             return Found::default();
-        }
+        };
         let outstanding = board.iter().count() as u32;
-        self.stale = outstanding.saturating_sub(1 + DUP_THRESH);
+        self.stale = outstanding.saturating_sub(1).saturating_sub(enough);
         self.duplicates = 0;
         Found { lost: board.lose_where(|_, _| true), ..Found::default() }
     }
@@ -68,4 +122,36 @@ impl LossRecovery for GoBackN {
 fn answers_oldest(cx: &RecoveryCx, board: &Scoreboard) -> bool {
     let waited = board.first().map(|oldest| cx.now.saturating_since(oldest.sent_at));
     cx.srtt.is_some() && waited >= Some(cx.min_rtt)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::RecoveryConfig;
+
+    #[test]
+    fn what_is_not_at_its_default_is_written() {
+        for (given, shown) in [
+            ("go-back-n(30,duplicates=3)", "go-back-n(30)"),
+            ("go-back-n(duplicates=2, 5)", "go-back-n(5,duplicates=2)"),
+            ("go-back-n(duplicates=off)", "go-back-n(duplicates=off)"),
+        ] {
+            let read: RecoveryConfig = given.parse().expect(given);
+            assert_eq!(read.to_string(), shown);
+        }
+    }
+
+    #[test]
+    fn mistakes_say_what_is_allowed() {
+        for (given, message) in [
+            ("go-back-n(0)", "window = '0', allowed is a whole number of segments, at least 1"),
+            (
+                "go-back-n(5,duplicates=0)",
+                "duplicates = '0', allowed is a whole number, at least 1, or off",
+            ),
+            ("go-back-n(5,acks=2)", "does not take '(5,acks=2)'"),
+        ] {
+            let error = given.parse::<RecoveryConfig>().unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
+    }
 }

@@ -6,7 +6,7 @@
 
 use super::LossRecovery;
 use super::describe::{Parameters, ReceiverDefaults, SackUse, Scheme, schemes, variant};
-use super::go_back_n::GoBackN;
+use super::go_back_n::{GoBackN, GoBackNConfig};
 use super::newreno::NewReno;
 use super::rack::{Rack, RackConfig};
 use super::reno::Reno;
@@ -23,12 +23,9 @@ schemes! {
         ["stop-and-wait"], NO_REASSEMBLY, SackUse::Ignored,
         StopAndWait;
     /// Cumulative acknowledgements to a receiver without reassembly; resends the window.
-    GoBackN {
-        /// Segments that may be unacknowledged.
-        window: Option<u32>,
-    } = "go-back-n", "cumulative ACKs, no reassembly, resends the window",
-        ["go-back-n", "go-back-n(30)"], NO_REASSEMBLY, SackUse::Ignored,
-        GoBackN::new(window);
+    GoBackN(config: GoBackNConfig) = "go-back-n", "cumulative ACKs, no reassembly, resends the window",
+        ["go-back-n", "go-back-n(30)", "go-back-n(8,duplicates=off)"], NO_REASSEMBLY, SackUse::Ignored,
+        GoBackN::new(config);
     /// Each segment acknowledged and timed on its own.
     SelectiveRepeat {
         /// Segments between the oldest unacknowledged and the newest.

@@ -24,6 +24,7 @@ use weir_units::{Duration, Instant};
 
 pub use self::config::StackError;
 pub(crate) use self::epoch::{Epoch, EpochChange};
+pub use self::go_back_n::GoBackNConfig;
 pub use self::list::RecoveryConfig;
 pub(crate) use self::prr::Prr;
 pub use self::prr::PrrRule;

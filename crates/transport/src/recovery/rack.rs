@@ -240,7 +240,7 @@ impl Rack {
         if self.learn(cx, ack) || ack.undone { self.detect(cx, board) } else { 0 }
     }
 
-    /// RFC 8985 §6.2 step 2: whether anything arrived that tells of the path.
+    /// RFC 8985 §6.2 step 2: whether anything arrived that shows the state of the path.
     fn learn(&mut self, cx: &RecoveryCx, ack: &AckSummary) -> bool {
         let Some(last) = ack.covered.last_credible else { return false };
         self.rtt = cx.now.saturating_since(last);

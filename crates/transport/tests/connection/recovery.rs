@@ -86,6 +86,24 @@ fn a_controller_may_keep_duplicates_from_revealing_a_loss() {
     }
 }
 
+/// What makes go-back-N go back is a parameter. Two segments follow the lost one: two duplicates.
+#[test]
+fn go_back_n_goes_back_after_as_many_duplicates_as_its_parameter_says() {
+    for (stack, timeouts) in [
+        ("go-back-n(3)/none", 1),
+        ("go-back-n(3,duplicates=3)/none", 1),
+        ("go-back-n(3,duplicates=2)/none", 0),
+        ("go-back-n(20,duplicates=off)/none", 1),
+    ] {
+        let pair = sending(stack, 100, &[30]);
+        let stats = pair.client.connection.stats();
+        assert_eq!((pair.server.read, stats.timeouts), (100 * MSS, timeouts), "{stack}");
+        let sent = transmissions(&pair, 30);
+        assert_eq!(sent.len(), 2, "{stack}");
+        assert_eq!(sent[1] - sent[0] >= Duration::from_millis(200), timeouts > 0, "{stack}");
+    }
+}
+
 #[test]
 fn schemes_without_duplicates_wait_for_a_timer_and_resend_one_segment() {
     for stack in ["stop-and-wait/none", "selective-repeat(20)/none"] {

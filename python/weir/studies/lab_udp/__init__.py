@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from weir.cells import claims
 from weir.cells.protocol import Cell, Settings, StudyResult
 from weir.results.results import Results
 from weir.running.execution import RunOptions, run_plan
@@ -17,6 +18,7 @@ from weir.scenario.source import SIM
 from weir.scenario.sweep import Plan
 from weir.studies.lab_udp.calibration import Model, calibrate_000, calibrate_002
 from weir.studies.lab_udp.cells import StudyCell, study_cells
+from weir.studies.lab_udp.claims import claim_cells
 from weir.studies.lab_udp.experiment import study_plan
 from weir.studies.lab_udp.findings import findings
 from weir.studies.lab_udp.published import SOURCES, Source, load
@@ -25,7 +27,7 @@ from weir.studies.lab_udp.throughputs import SUFFIX, throughput_cells
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
 
-REPEATS = {"small": 5, "full": 20}
+REPEATS = {"small": 5, "full": 60}
 REAL_REPEATS = {"small": 1, "full": 5}
 """In real time every run takes as long as what happens in it."""
 
@@ -65,6 +67,8 @@ class LabUdp:
 
     def title(self, table: str) -> str:
         """What a table shows and whose it is: `Time against loss, delay 0 ms, report 002`."""
+        if table == claims.TABLE:
+            return "What the reports conclude"
         times = table.removesuffix(SUFFIX)
         source = load(times.partition("-")[0])
         shown = next(each.title for each in source.tables if each.id == times)
@@ -85,20 +89,19 @@ class LabUdp:
 
 
 def study_rows(cells: Sequence[StudyCell], sources: Sequence[Source]) -> list[Cell]:
-    """The times of each table, followed by its throughputs."""
+    """The times of each table, followed by its throughputs; then the statements of the sources."""
     rows: list[Cell] = []
     for table in dict.fromkeys(cell.table.id for cell in cells):
         own = [cell for cell in cells if cell.table.id == table]
         rows += [cell.as_json() for cell in own]
         rows += throughput_cells(own, sources)
-    return rows
+    return [*rows, *claim_cells(cells)]
 
 
 def calibrated(sources: list[Source]) -> dict[str, Model]:
     """The model of each source, by its id."""
     by_id = {source.id: source for source in sources}
-    model = calibrate_002(by_id["002"])
-    return {"000": calibrate_000(by_id["000"], model), "002": model}
+    return {"000": calibrate_000(by_id["000"]), "002": calibrate_002(by_id["002"])}
 
 
 STUDY = LabUdp()

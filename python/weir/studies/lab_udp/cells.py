@@ -28,6 +28,8 @@ class Measured:
     timeouts: float
     overflows: float
     unfinished: int
+    quiet: int
+    """Runs that ended without a timeout."""
     by_seed: Mapping[int, float]
     """The time of each run that came to an end."""
 
@@ -60,7 +62,7 @@ class StudyCell:
     @property
     def conditions(self) -> Conditions:
         """What it was measured under."""
-        return self.table.conditions(self.column)
+        return self.table.measured_under(self.row, self.column)
 
     @property
     def serial(self) -> Measured:
@@ -120,7 +122,8 @@ def study_cells(sources: Sequence[Source], results: Results, world: str = SIM) -
         for table in source.tables:
             for row in table.rows:
                 for column in range(len(table.columns)):
-                    experiment = Experiment(source.id, row.experiment, table.conditions(column))
+                    under = table.measured_under(row, column)
+                    experiment = Experiment(source.id, row.experiment, under)
                     ours = {each.name: measured[experiment.label(each)] for each in ours_are}
                     cells.append(StudyCell(source.id, table, row, column, ours))
     return cells
@@ -140,6 +143,7 @@ def _measured(results: Results) -> dict[str, Measured]:
             _mean(own["timeouts"]),
             _mean(own["dropped_queue"]),
             own["fct_s"].null_count(),
+            own.drop_nulls("fct_s").filter(pl.col("timeouts") == 0).height,
             dict(own.drop_nulls("fct_s").select("seed", "fct_s").iter_rows()),
         )
         for (label,), own in rows.group_by("label", maintain_order=True)

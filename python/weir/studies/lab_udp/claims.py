@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from weir.cells.claims import claim
+from weir.cells.protocol import Cell
+from weir.statistics.intervals import Estimate
 from weir.studies.lab_udp.cells import StudyCell
 from weir.studies.lab_udp.experiment import RELAYS
 
@@ -71,6 +74,21 @@ def counted(claim: Claim, cells: Sequence[StudyCell]) -> dict[str, Count]:
         times = [(a.ours[relay].seconds, b.ours[relay].seconds) for a, b in pairs]
         counts[relay] = _count(times)
     return counts
+
+
+def claim_cells(cells: Sequence[StudyCell]) -> Iterator[Cell]:
+    """Each statement as a cell: in how many columns it is true of ours, and whether it holds."""
+    for statement in CLAIMS:
+        counts = counted(statement, cells)
+        ours = counts["serial"]
+        yield claim(
+            f"{statement.text} (report {statement.table[:3]})",
+            f"columns of {statement.table} in which it is true, of {ours.cells}",
+            Estimate(float(ours.agreeing), None, None, ours.cells),
+            ours.holds,
+            f"over a delay line in {counts['delay_line']}",
+            float(counts["published"].agreeing),
+        )
 
 
 def _count(pairs: Sequence[tuple[float, float]]) -> Count:

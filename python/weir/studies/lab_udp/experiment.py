@@ -38,20 +38,23 @@ def columns(world: str) -> list[Column]:
 STACKS: Mapping[str, Mapping[str, str]] = {
     "000": {
         "stop-and-wait": "stop-and-wait/none",
-        "window-8": "selective-repeat(8)/none",
-        "window-16": "selective-repeat(16)/none",
-        "reno": "reno/reno",
+        "window-8": "go-back-n(8,duplicates=off)/none",
+        "window-16": "go-back-n(16,duplicates=off)/none",
+        "reno": "go-back-n(8)/reno",
     },
     "002": {
         "stop-and-wait": "stop-and-wait/none",
-        "window-5": "go-back-n(5)/none",
-        "window-10": "go-back-n(10)/none",
-        "window-20": "go-back-n(20)/none",
-        "window-30": "go-back-n(30)/none",
-        "reno": "go-back-n(30)/reno-002(ssthresh=4)",
+        "window-5": "go-back-n(5,duplicates=2)/none",
+        "window-10": "go-back-n(10,duplicates=2)/none",
+        "window-20": "go-back-n(20,duplicates=2)/none",
+        "window-30": "go-back-n(30,duplicates=2)/none",
+        "reno": "go-back-n(30,duplicates=2)/reno-002(ssthresh=4)",
     },
 }
 """The stack of ours that is each published protocol.
+
+Source 000 says that fast retransmit came with its Reno: a plain window waits for its timer.
+Source 002 resends after three equal acknowledgements: two duplicates of a first one.
 
 Source 002 prints the state machine of its Reno, but not the first threshold. The textbook's figure
 of that machine (Kurose and Ross §3.7) starts with 64 KB, which are 4 of its segments.
@@ -73,7 +76,10 @@ delay = "{delay_ms:.4f}ms"
 reverse_delay = "{relay_ms:.4f}ms"
 
 [topology.forward]
-loss = "{loss_percent}%"
+{losses}
+
+[topology.reverse]
+{later}
 
 [[flow]]
 stack = "{stack}"
@@ -101,6 +107,18 @@ seed = {seed}
 """
 
 
+_LATER = 'delay_steps = [{{ at = "0s", delay = "{}ms" }}]'
+"""On the way back, so that it passes after the relay has handled the data."""
+
+
+def _losses(percent: float, model: Model) -> str:
+    """The losses, which begin once the SYN has passed where only the transfer is timed."""
+    if model.times_handshake:
+        return f'loss = "{percent}%"'
+    at = model.send_ms + model.send_jitter_ms
+    return f'loss_steps = [{{ at = "{at:.4f}ms", loss = "{percent}%" }}]'
+
+
 @dataclass(frozen=True, slots=True)
 class Experiment:
     """One protocol of one source under one set of conditions."""
@@ -126,12 +144,16 @@ class Experiment:
         """The scenario of its case over one of `RELAYS`."""
         conditions = self.conditions
         segments = RENO_WINDOW[self.source] if self.protocol == "reno" else 64
+        is_serial = RELAYS[relay] == RELAYS["serial"]
+        later = model.later_ms(conditions.delay_ms) if is_serial else 0.0
+        needs = conditions.delay_ms + model.relay_ms
         return _SCENARIO.format(
             relay=RELAYS[relay],
             buffer=SOCKET_BUFFER,
-            delay_ms=conditions.delay_ms + model.relay_ms,
+            delay_ms=model.needs_ms(conditions.delay_ms) if is_serial else needs,
+            later=_LATER.format(later) if later else "",
             relay_ms=model.relay_ms,
-            loss_percent=conditions.loss_percent,
+            losses=_losses(conditions.loss_percent, model),
             stack=self.stack,
             payload=model.payload_bytes,
             timeout_ms=model.timeout_ms,
@@ -153,7 +175,7 @@ def experiments(sources: Sequence[Source]) -> Iterator[Experiment]:
         for table in source.tables:
             for row in table.rows:
                 for column in range(len(table.columns)):
-                    found = Experiment(source.id, row.experiment, table.conditions(column))
+                    found = Experiment(source.id, row.experiment, table.measured_under(row, column))
                     if found not in seen:
                         seen.add(found)
                         yield found

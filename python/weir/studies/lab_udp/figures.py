@@ -10,9 +10,10 @@ from dataclasses import replace
 
 import polars as pl
 
+from weir.cells.cells import Cells
 from weir.cells.plot import comparison
 from weir.cells.protocol import Cell
-from weir.cells.tables import study_table
+from weir.cells.tables import claims_table, study_table
 from weir.plots import Figure
 from weir.report.html import slug
 from weir.report.model import ReportSection
@@ -33,12 +34,13 @@ _QUANTITIES = {"s": "time", "%": "loss", "ms": "delay", "b": "size"}
 
 
 def sections(results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
-    """One section for each published table."""
-    return [
+    """One section for each published table, and one for what the sources conclude."""
+    tables = [
         _section(results, rows, source, table)
         for source in map(load, SOURCES)
         for table in source.tables
     ]
+    return [*tables, ReportSection("What the reports conclude", tables=[claims_table(Cells(rows))])]
 
 
 def _section(results: Results, rows: Sequence[Cell], source: Source, table: Table) -> ReportSection:

@@ -18,8 +18,6 @@ from weir.studies.lab_udp.throughputs import throughput_ratios
 WINDOWED = ("W=5", "W=10", "W=20", "W=30")
 
 _FAR_OFF = 0.2
-_PUBLISHED_RUNS = 5
-"""At most, behind each published mean."""
 _TIE = 1.01
 """Two means closer than this are the same, where nothing but the hosts' jitter differs."""
 
@@ -82,9 +80,9 @@ def findings(
         ],
         "extra": lambda some: [cell.published - cell.row.times[0] for cell in some],
         "times_slower": lambda: _times_slower(found),
-        "reno_without_timeouts": lambda: _reno_without_timeouts(found, model),
-        "wide_without_delay": lambda: _wide_without_delay(found),
-        "short_timeouts": lambda: list(_short_timeouts(found, other)),
+        "quiet_words": _quiet_words,
+        "slower": _slower,
+        "errors_by_table": lambda: list(_errors_by_table(found)),
         "far_rows": lambda: list(_far_rows(found)),
         "known_errors": lambda: list(_known_errors(sources)),
     }
@@ -127,27 +125,42 @@ def _times_slower(cells: Cells) -> tuple[list[float], list[float]]:
     )
 
 
-def _reno_without_timeouts(cells: Cells, model: Model) -> list[StudyCell]:
-    """Cells whose published means allow no timeout in their runs."""
-    most = model.timeout_ms / 1e3 / _PUBLISHED_RUNS
-    row = cells.row("002-loss", "Reno")
-    return [cell for cell in row if cell.place > 0 and cell.published - row[0].published < most]
+def _quiet_words(row: Sequence[StudyCell]) -> str:
+    """How many of our runs wait for no timer, which decides about means of few runs."""
+    parts = [
+        f"{cell.serial.quiet} of {len(cell.serial.by_seed)} at {cell.table.heading(cell.column)}"
+        for cell in row
+    ]
+    names = dict.fromkeys(cell.row.name for cell in row)
+    if len(names) > 1:
+        parts = [f"{part} ({cell.row.name})" for part, cell in zip(parts, row, strict=True)]
+    return f"Runs of ours without a timeout: {', '.join(parts)}."
 
 
-def _wide_without_delay(cells: Cells) -> tuple[list[float], float]:
-    """Source 000's window of 16 over its window of 8, and our overflows per run."""
-    narrow, wide = (cells.row("000-loss", row) for row in ("W=8", "W=16"))
-    slower = [b.published / a.published for a, b in zip(narrow, wide, strict=True)]
-    return slower, fmean(cell.serial.overflows for cell in wide)
+def _slower(
+    narrow: Sequence[StudyCell], wide: Sequence[StudyCell]
+) -> tuple[list[float], list[float]]:
+    """One row over another: published, and ours."""
+    pairs = list(zip(narrow, wide, strict=True))
+    return (
+        [b.published / a.published for a, b in pairs],
+        [b.serial.seconds / a.serial.seconds for a, b in pairs],
+    )
 
 
-def _short_timeouts(cells: Cells, model: Model) -> Iterator[tuple[StudyCell, float]]:
-    """Where the relay needs more time for a full window than the timeout is long."""
-    for row, window in (("W=8", 8), ("W=16", 16)):
-        for cell in cells.row("000-delay", row):
-            held = window * (cell.place + model.relay_ms)
-            if held > model.timeout_ms:
-                yield cell, held
+def _errors_by_table(cells: Cells) -> Iterator[tuple[str, float, float]]:
+    """Mean errors of each table: of the rows that constants come from, and of the others."""
+    for table in dict.fromkeys(cell.table.id for cell in cells.all):
+        own = [cell for cell in cells.all if cell.table.id == table]
+        calibrated = [cell for cell in own if is_calibrated(cell)]
+        tested = [cell for cell in own if not is_calibrated(cell)]
+        yield in_words(table), mean_error(calibrated), mean_error(tested)
+
+
+def is_calibrated(cell: StudyCell) -> bool:
+    """Whether a constant of the model comes from a cell."""
+    is_idle = cell.conditions.loss_percent == cell.conditions.delay_ms == 0
+    return cell.row.experiment == "stop-and-wait" or (cell.source == "002" and is_idle)
 
 
 def _far_rows(cells: Cells) -> Iterator[str]:

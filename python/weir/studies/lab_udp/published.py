@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from importlib.resources import files
 from typing import Any
 
@@ -36,6 +36,8 @@ class Row:
     note: str = ""
     repeats_row: tuple[str, str] | None = None
     """The table and row whose numbers the source prints here by mistake."""
+    measured_under: tuple[Conditions, ...] = ()
+    """What each number was measured under, or is taken to be, if not under what its column says."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,12 @@ class Table:
     rows: tuple[Row, ...]
     fixed: Conditions
 
+    def measured_under(self, row: Row, column: int) -> Conditions:
+        """What a number was measured under, which a row printed by mistake says wrongly."""
+        return row.measured_under[column] if row.measured_under else self.conditions(column)
+
     def conditions(self, column: int) -> Conditions:
-        """What the cells of a column were measured under."""
+        """What a column stands for."""
         values = {**asdict(self.fixed), self.varies: self.columns[column]}
         return Conditions(int(values["file_bytes"]), values["loss_percent"], values["delay_ms"])
 
@@ -90,6 +96,8 @@ class Source:
     relay: str
     recovery: str
     timeout_s: float | None
+    times_handshake: bool
+    """Whether its times are of the whole program, not of the transfer alone."""
     throughput_unit: str
     throughput_scale: float
     tables: tuple[Table, ...]
@@ -125,9 +133,10 @@ def load(source: str) -> Source:
         about["relay"].strip(),
         about["recovery"].strip(),
         conditions.get("timeout_s"),
+        about["times_handshake"],
         about["throughput_unit"],
         about["throughput_scale"],
-        tuple(_table(table, fixed) for table in data["table"]),
+        tuple(_tables(data["table"], fixed)),
         tuple(PublishedFigure(**{**each, "rows": tuple(each["rows"])}) for each in data["figure"]),
     )
 
@@ -145,10 +154,35 @@ def mismatches(source: Source) -> Iterator[Mismatch]:
                     yield Mismatch(table.id, row.name, heading, printed, computed)
 
 
+def _tables(data: Sequence[Mapping[str, Any]], fixed: Conditions) -> Iterator[Table]:
+    """The tables, in which a row that repeats another by mistake has that one's conditions."""
+    printed = {table["id"]: _table(table, fixed) for table in data}
+    for table in printed.values():
+        yield replace(table, rows=tuple(_corrected(row, printed) for row in table.rows))
+
+
+def _corrected(row: Row, tables: Mapping[str, Table]) -> Row:
+    if row.repeats_row is None:
+        return row
+    other = tables[row.repeats_row[0]]
+    return replace(row, measured_under=tuple(map(other.conditions, range(len(other.columns)))))
+
+
 def _table(data: Mapping[str, Any], fixed: Conditions) -> Table:
     rows = tuple(_row(row) for row in data["row"])
     columns = tuple(data["columns"])
-    return Table(data["id"], data["title"], data["varies"], columns, rows, fixed)
+    table = Table(data["id"], data["title"], data["varies"], columns, rows, fixed)
+    delays = {row["name"]: row["delays_ms"] for row in data["row"] if "delays_ms" in row}
+    return replace(table, rows=tuple(_delayed(row, table, delays.get(row.name)) for row in rows))
+
+
+def _delayed(row: Row, table: Table, delays: Sequence[float] | None) -> Row:
+    if delays is None:
+        return row
+    under = (
+        replace(table.conditions(column), delay_ms=delay) for column, delay in enumerate(delays)
+    )
+    return replace(row, measured_under=tuple(under))
 
 
 def _row(data: Mapping[str, Any]) -> Row:

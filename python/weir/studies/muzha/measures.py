@@ -209,20 +209,48 @@ def largest_window(results: Results, label: str) -> Estimate:
 
 @lru_cache(maxsize=2)
 def _slow_start(results: Results) -> pl.DataFrame:
+    """By run, its time below a threshold that a timeout set.
+
+    NewReno's window is below its threshold at the start, when nothing is lost yet and there is no
+    threshold, and after a timeout (RFC 5681 §3.1). The slides speak of the second.
+    """
     runs = results.runs.filter(pl.col("label").str.starts_with("phases,"), status="ok")
+    is_below = (pl.col("phase") == "slow_start") & pl.col("ssthresh_bytes").is_not_null()
     return (
         results.scan("samples")
         .filter(pl.col("t_s") >= _WARMUP_S)
         .group_by("run")
-        .agg((pl.col("phase") == "slow_start").mean().alias("share"))
+        .agg(is_below.mean().alias("share"))
         .collect()
         .join(runs.select("run", "label"), on="run")
+        .sort("run")
     )
 
 
 def slow_start(results: Results, label: str) -> Estimate:
-    """The share of the samples in which a window was below its threshold."""
-    return mean_interval(_slow_start(results).filter(label=label).sort("run")["share"], (0.0, 1.0))
+    """The share of the samples in which a window was below its threshold after a timeout."""
+    return mean_interval(_slow_start(results).filter(label=label)["share"], (0.0, 1.0))
+
+
+def longest_slow_start(results: Results, label: str) -> float | None:
+    """The largest such share of any connection."""
+    shares = _slow_start(results).filter(label=label)["share"]
+    return None if shares.is_empty() else round(max(map(float, shares)), 6)
+
+
+def reached(cells: Cells, key: str, least: float) -> bool | None:
+    """Whether what a source calls the largest is reached in one connection at least.
+
+    None if it is not, in too few connections to say that fewer than one in twenty reach it.
+    """
+    largest = [cell[key] for cell in cells.all if cell[key] is not None]
+    if any(value >= least for value in largest):
+        return True
+    return False if sum(cell["ours"]["n"] for cell in cells.all) >= _ENOUGH else None
+
+
+_ENOUGH = 59
+"""Connections of which none does what one in twenty does, with a probability below 5 %."""
 
 
 def windows_over_time(results: Results, label: str) -> pl.DataFrame:
