@@ -15,12 +15,11 @@ use std::ops::Range;
 use weir_cc::LossSample;
 use weir_units::{Bytes, Instant};
 
-pub(crate) use self::covered::{AckTime, Covered};
+pub(crate) use self::covered::{AckTime, Covered, Dsack};
 pub(crate) use self::sent::{Fate, Sent, Transmission};
 
 use crate::pause::Pause;
 use crate::ranges::RangeSet;
-use crate::recovery::Dsack;
 use weir_cc::host::SendRecord;
 
 /// The sender's record of outstanding segments.
@@ -134,7 +133,9 @@ impl Scoreboard {
             let first = out.sack_sent.map_or(segment.sent_at, |(first, _)| first);
             out.sack_sent = Some((first, segment.sent_at));
             out.original_acked |= segment.end() <= high;
-            out.reordered |= segment.end() <= highest;
+            if segment.end() <= highest {
+                out.note_late(segment.start);
+            }
         }
         out.note(&segment, cx, None);
     }
@@ -161,7 +162,9 @@ impl Scoreboard {
                     let first = out.cum_sent.map_or(segment.sent_at, |(first, _)| first);
                     out.cum_sent = Some((first, segment.sent_at));
                     out.original_acked |= segment.end() <= high;
-                    out.reordered |= segment.end() <= cx.highest;
+                    if segment.end() <= cx.highest {
+                        out.note_late(segment.start);
+                    }
                 }
             }
             if covered < u64::from(segment.len) {
@@ -192,7 +195,9 @@ impl Scoreboard {
         let highest = self.highest_sacked();
         for segment in self.within(copy.clone()).filter(|s| s.was_retransmitted()) {
             was_resent = true;
-            out.reordered |= segment.fate == Fate::Sacked && segment.end() < highest;
+            if segment.fate == Fate::Sacked && segment.end() < highest {
+                out.note_late(segment.start);
+            }
         }
         Dsack { end: copy.end, was_resent }
     }
@@ -329,6 +334,14 @@ impl Scoreboard {
     /// The end of the highest segment selectively acknowledged; `una` when there is none.
     pub(crate) fn highest_sacked(&self) -> u64 {
         self.sacked_ranges.last().map_or(self.una, |range| range.end)
+    }
+
+    /// How far the newest delivery lies above `low`, which was delivered after it (Linux's
+    /// `tcp_check_sack_reordering`).
+    pub(crate) fn distance_above(&self, low: u64, mss: u64) -> u64 {
+        let top =
+            self.sacked_ranges.last().map_or(self.una, |range| range.end - mss.min(range.end));
+        top.saturating_sub(low)
     }
 
     pub(crate) fn una(&self) -> u64 {

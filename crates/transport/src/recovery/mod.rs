@@ -31,7 +31,7 @@ pub use self::prr::PrrRule;
 pub use self::rack::{Detection, RackConfig, Tlp};
 use crate::pause::Pause;
 use crate::profile::HostProfile;
-use crate::scoreboard::{Covered, Scoreboard};
+use crate::scoreboard::{Covered, Dsack, Scoreboard};
 
 /// Copies a scheme with its state.
 pub(crate) trait CloneScheme {
@@ -169,15 +169,6 @@ pub(crate) struct AckSummary {
     pub(crate) dsack: Option<Dsack>,
     /// An episode turned out to be unfounded.
     pub(crate) undone: bool,
-}
-
-/// A segment that arrived twice.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Dsack {
-    /// Where it ended.
-    pub(crate) end: u64,
-    /// It may have been sent twice: nothing else is known of a segment that is no longer outstanding.
-    pub(crate) was_resent: bool,
 }
 
 /// What a scheme found.

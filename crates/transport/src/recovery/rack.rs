@@ -280,7 +280,7 @@ impl Rack {
         let recovered = self.recovering && !cx.is_recovering() && !ack.undone;
         self.recovering = cx.is_recovering();
         let reordered = ack.dsack.is_some() && self.reordering_seen && !self.answers_probe(ack);
-        self.reordering_seen |= ack.covered.reordered;
+        self.reordering_seen |= ack.covered.reordered.is_some();
         if reordered && self.dsack_round_end.is_none() {
             self.dsack_round_end = Some(board.nxt());
             self.reo_wnd_steps = (self.reo_wnd_steps + 1).min(0xff);
@@ -340,7 +340,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recovery::Dsack;
+    use crate::scoreboard::Dsack;
     use weir_cc::host::SendRecord;
 
     fn cx(state: RecoveryState) -> RecoveryCx {

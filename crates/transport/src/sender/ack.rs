@@ -35,6 +35,9 @@ pub(crate) struct IncomingAck {
     pub(crate) feedback: Option<Echo>,
 }
 
+/// Linux's `tcp_reordering`.
+const DUP_THRESH: u64 = 3;
+
 /// RFC 2883 §4: a first block at or below the acknowledgement, or inside the second, reports a
 /// duplicate arrival.
 fn duplicate_block(ack: u64, blocks: &[Range<u64>]) -> Option<Range<u64>> {
@@ -58,7 +61,6 @@ impl Sender {
         let window_moved = self.update_window(now, ack);
         let mut digest = self.update_board(now, ack, window_moved, stats);
         self.fill_buffer();
-        let covered = digest.covered;
         if self.timers.fruitless >= silence::TIMEOUTS && self.host_profile == HostProfile::UserSpace
         {
             self.held.on_return(self.board.nxt());
@@ -66,15 +68,15 @@ impl Sender {
         let rtt = self.update_rtt(now, &digest, ack.echo);
         let mut rate = self.sampler.on_ack(
             now,
-            Bytes(covered.delivered),
-            covered.newest.map(|(sent, record)| (sent.sent_at, record)),
+            Bytes(digest.covered.delivered),
+            digest.covered.newest.map(|(sent, record)| (sent.sent_at, record)),
             self.rtt.min(),
         );
         if marked {
-            self.delivered_marked += covered.delivered;
+            self.delivered_marked += digest.covered.delivered;
             self.epoch.on_echo();
         }
-        if covered.cum_acked > 0 {
+        if digest.covered.cum_acked > 0 {
             self.timers.on_progress(now, !self.board.is_empty());
         }
         let unsent = self.may_send_new();
@@ -87,7 +89,7 @@ impl Sender {
         {
             self.pacer.limit_catch_up(most);
         }
-        if let (Some(sample), Some((_, record))) = (&mut rate, covered.newest) {
+        if let (Some(sample), Some((_, record))) = (&mut rate, digest.covered.newest) {
             sample.lost = Bytes(self.board.ever_lost()) - record.lost();
         }
         let ends_late = self.signal(now, marked, turn, &found, prior_in_flight, stats);
@@ -99,13 +101,14 @@ impl Sender {
             self.round.end = self.board.nxt();
         }
         let event = AckEvent {
-            acked: Bytes(covered.delivered),
-            cum_acked: Bytes(covered.cum_acked),
+            acked: Bytes(digest.covered.delivered),
+            cum_acked: Bytes(digest.covered.cum_acked),
             lost: Bytes(if self.epoch.is_silent() { 0 } else { found.lost }),
             rtt,
             rate,
             loss: self.board.take_last_loss().filter(|_| !self.epoch.is_silent()),
             duplicate: digest.duplicate,
+            any_order: self.reordering > DUP_THRESH * self.mss,
             predicted,
             prior_in_flight,
             round: self.round.count,
@@ -235,8 +238,11 @@ impl Sender {
         let mut blocks = ack.sack.clone();
         let blocks = &mut blocks[..ack.sack_len];
         let reported = duplicate_block(ack.ack, blocks);
-        // More duplicates than retransmissions: the network makes them (Linux's tcp_dsack_seen).
-        let credible = stats.retransmits_spurious < stats.retransmits;
+        if let Some(copy) = &reported {
+            self.dsacks += (copy.end - copy.start).div_ceil(self.mss);
+        }
+        // More duplicates so far than retransmissions: the network makes them (Linux's tcp_dsack_seen).
+        let credible = self.dsacks <= stats.retransmits;
         if let Some(copy) = reported.as_ref().filter(|_| credible) {
             // It did leave the path.
             digest.covered.delivered += copy.end - copy.start;
@@ -308,10 +314,16 @@ impl Sender {
 
     /// Looks for what is lost, as far as what the acknowledgement did to the episode permits.
     fn find_losses(&mut self, now: Instant, digest: &mut AckSummary, turn: EpochChange) -> Found {
-        digest.covered.reordered |= turn.reordered;
+        if turn.reordered {
+            digest.covered.note_late(self.board.una() - digest.covered.cum_acked);
+        }
+        if let Some(low) = digest.covered.reordered {
+            self.reordering = self.reordering.max(self.board.distance_above(low, self.mss));
+        }
         digest.undone = turn.spurious;
-        if digest.covered.cum_acked > 0 {
-            // An acknowledgement may end disorder: then the tail is probed again (Linux sets its timers last).
+        let disorder = self.epoch.state() == RecoveryState::Disorder || self.board.sacked() > 0;
+        if digest.covered.cum_acked > 0 && disorder {
+            // Disorder begins or ends: whether the tail is probed depends on it (Linux sets its timers last).
             self.epoch.settle(&self.board);
         }
         let cx = self.recovery_cx(now);

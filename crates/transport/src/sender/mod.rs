@@ -73,6 +73,10 @@ pub(crate) struct Sender {
     /// Number of segments that a timeout sends, regardless of window and pacer.
     timeout_segments: u8,
     limited_transmit: bool,
+    /// Segments reported to have arrived twice.
+    dsacks: u64,
+    /// The largest distance in bytes by which a segment has come late (Linux's `reordering`).
+    reordering: u64,
     nagle: bool,
     /// The end of the newest segment that was not full.
     small_until: u64,
@@ -176,6 +180,8 @@ impl Sender {
             probe_due: false,
             timeout_segments: 0,
             limited_transmit: config.limited_transmit,
+            reordering: 0,
+            dsacks: 0,
             nagle: config.nagle,
             small_until: 0,
             cwnd_validation: config.cwnd_validation,

@@ -207,6 +207,10 @@ impl Sender {
         let prior_in_flight = self.board.in_flight();
         let again = self.timers.fruitless > 0;
         self.timers.fruitless += 1;
+        if self.epoch.is_closed() && self.board.sacked() >= 3 * self.mss {
+            // What seemed to be reordering was loss (Linux's `tcp_enter_loss`).
+            self.reordering = 0;
+        }
         let lost = self.presume_lost(now, stats);
         let first_in_epoch = self.epoch.is_closed()
             || self.epoch.is_silent()
