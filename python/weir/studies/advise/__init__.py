@@ -18,6 +18,7 @@ from weir.cells.cells import cell
 from weir.cells.protocol import Cell, Settings, StudyResult
 from weir.experiments import captured
 from weir.modelling import inputs
+from weir.probes.tcp_info import controls
 from weir.results.results import Results
 from weir.scenario.source import KERNEL, SIM, VIRTUAL
 from weir.scenario.sweep import Plan
@@ -66,7 +67,7 @@ class Advise:
                 settings.world
             )
             for path, keys in self._own(settings).items()
-            for stack in (IN_USE, *OTHERS)
+            for stack in (IN_USE, *others(settings.world))
         }
         return captured.plan_of(self.name, sources, settings)
 
@@ -82,8 +83,9 @@ class Advise:
     ) -> Cell:
         case = captured.label(path, IN_USE)
         file = captured.existing(self.name, case, captures[case, 0])
-        truths = {stack: _truth(results, path, stack) for stack in (IN_USE, *OTHERS)}
-        decision, sentence = advice(file, settings.seed + _OTHER_SEEDS)
+        compared = others(settings.world)
+        truths = {stack: _truth(results, path, stack) for stack in (IN_USE, *compared)}
+        decision, sentence = advice(file, compared, settings.seed + _OTHER_SEEDS)
         verdict = decision.verdict if decision else None
         chosen = decision.chosen if decision else None
         stack = chosen.option.stack if chosen else None
@@ -113,13 +115,21 @@ class Advise:
         }
 
 
-def advice(file: File, seed: int) -> tuple[Decision | None, str]:
+def others(world: str) -> tuple[str, ...]:
+    """The controllers to compare: those of Linux, or of them what this machine's kernel has."""
+    if world != KERNEL:
+        return OTHERS
+    known = controls()
+    return tuple(name for name in OTHERS if name in known)
+
+
+def advice(file: File, compared: Sequence[str], seed: int) -> tuple[Decision | None, str]:
     """The decision from a capture, and its sentence; without a decision why it was refused."""
     try:
         measured = inputs.measure(file)
         if measured.flow is None:
             return None, "it has no flow."
-        options = choices.options(measured.flow, [IN_USE, *OTHERS])
+        options = choices.options(measured.flow, [IN_USE, *compared])
         found, _ = outcomes.outcome(measured, options, None, repeat=_REPEATS, seed=seed)
     except InputError as error:
         return None, f"{error}.".replace(f"{file}: ", "")
