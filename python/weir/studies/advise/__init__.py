@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as File
 from statistics import mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weir.advice import choices, outcomes, words
 from weir.advice.decision import Decision, decide
@@ -25,6 +25,9 @@ from weir.scenario.sweep import Plan
 from weir.statistics.intervals import mean_interval
 from weir.studies.advise.judge import Judgement, Truth, judge
 from weir.studies.advise.paths import PATHS
+
+if TYPE_CHECKING:
+    from weir.report.model import ReportSection
 
 IN_USE = "cubic"
 OTHERS = tuple(name for name in choices.KERNEL if name != IN_USE)
@@ -59,6 +62,22 @@ class Advise:
             for one, count in counts.items()
         ]
         return StudyResult([*summary, *rows], list(_findings(counts, rows)), results)
+
+    def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
+        """The picture of all promises, and the tables."""
+        from weir.cells.tables import study_table
+        from weir.report.model import ReportSection
+        from weir.studies.advise.figures import promises
+
+        names = dict.fromkeys(row["table"] for row in rows)
+        kind = {COUNTS: "over the paths", ADVICE: "of the prediction"}
+        tables = [
+            study_table(name, [row for row in rows if row["table"] == name], kind[name])
+            for name in names
+        ]
+        own = [row for row in rows if row["table"] == ADVICE]
+        figure = promises(own, tuple(results.runs["run"]))
+        return [ReportSection("Advices", tables=tables, figures=[figure])]
 
     def plan(self, settings: Settings) -> Plan:
         """Every run: each controller on each path."""
