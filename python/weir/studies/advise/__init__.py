@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path as File
 from statistics import mean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from weir.advice import choices, outcomes, words
 from weir.advice.decision import Decision, decide
@@ -18,12 +18,16 @@ from weir.cells.cells import cell
 from weir.cells.protocol import Cell, Settings, StudyResult
 from weir.experiments import captured
 from weir.modelling import inputs
+from weir.probes.tcp_info import controls
 from weir.results.results import Results
 from weir.scenario.source import KERNEL, SIM, VIRTUAL
 from weir.scenario.sweep import Plan
 from weir.statistics.intervals import mean_interval
 from weir.studies.advise.judge import Judgement, Truth, judge
 from weir.studies.advise.paths import PATHS
+
+if TYPE_CHECKING:
+    from weir.report.model import ReportSection
 
 IN_USE = "cubic"
 OTHERS = tuple(name for name in choices.KERNEL if name != IN_USE)
@@ -59,6 +63,22 @@ class Advise:
         ]
         return StudyResult([*summary, *rows], list(_findings(counts, rows)), results)
 
+    def sections(self, results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
+        """The picture of all promises, and the tables."""
+        from weir.cells.tables import study_table
+        from weir.report.model import ReportSection
+        from weir.studies.advise.figures import promises
+
+        names = dict.fromkeys(row["table"] for row in rows)
+        kind = {COUNTS: "over the paths", ADVICE: "of the prediction"}
+        tables = [
+            study_table(name, [row for row in rows if row["table"] == name], kind[name])
+            for name in names
+        ]
+        own = [row for row in rows if row["table"] == ADVICE]
+        figure = promises(own, tuple(results.runs["run"]))
+        return [ReportSection("Advices", tables=tables, figures=[figure])]
+
     def plan(self, settings: Settings) -> Plan:
         """Every run: each controller on each path."""
         sources = {
@@ -66,7 +86,7 @@ class Advise:
                 settings.world
             )
             for path, keys in self._own(settings).items()
-            for stack in (IN_USE, *OTHERS)
+            for stack in (IN_USE, *others(settings.world))
         }
         return captured.plan_of(self.name, sources, settings)
 
@@ -82,8 +102,9 @@ class Advise:
     ) -> Cell:
         case = captured.label(path, IN_USE)
         file = captured.existing(self.name, case, captures[case, 0])
-        truths = {stack: _truth(results, path, stack) for stack in (IN_USE, *OTHERS)}
-        decision, sentence = advice(file, settings.seed + _OTHER_SEEDS)
+        compared = others(settings.world)
+        truths = {stack: _truth(results, path, stack) for stack in (IN_USE, *compared)}
+        decision, sentence = advice(file, compared, settings.seed + _OTHER_SEEDS)
         verdict = decision.verdict if decision else None
         chosen = decision.chosen if decision else None
         stack = chosen.option.stack if chosen else None
@@ -113,13 +134,21 @@ class Advise:
         }
 
 
-def advice(file: File, seed: int) -> tuple[Decision | None, str]:
+def others(world: str) -> tuple[str, ...]:
+    """The controllers to compare: those of Linux, or of them what this machine's kernel has."""
+    if world != KERNEL:
+        return OTHERS
+    known = controls()
+    return tuple(name for name in OTHERS if name in known)
+
+
+def advice(file: File, compared: Sequence[str], seed: int) -> tuple[Decision | None, str]:
     """The decision from a capture, and its sentence; without a decision why it was refused."""
     try:
         measured = inputs.measure(file)
         if measured.flow is None:
             return None, "it has no flow."
-        options = choices.options(measured.flow, [IN_USE, *OTHERS])
+        options = choices.options(measured.flow, [IN_USE, *compared])
         found, _ = outcomes.outcome(measured, options, None, repeat=_REPEATS, seed=seed)
     except InputError as error:
         return None, f"{error}.".replace(f"{file}: ", "")
