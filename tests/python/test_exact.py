@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import special
 from scipy import stats as scipy_stats
@@ -50,7 +52,10 @@ values = st.lists(st.integers(0, 30), min_size=1, max_size=25)
 
 @given(values, values)
 def test_two_samples_of_one_distribution(a: list[int], b: list[int]) -> None:
-    expected = float(scipy_stats.ks_2samp(a, b, method="exact").pvalue)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        expected = float(scipy_stats.ks_2samp(a, b, method="exact").pvalue)
+    assume(not caught)  # SciPy's own exact method gave up
     assert two_samples(a, b) == close(expected, rel=1e-9)
 
 

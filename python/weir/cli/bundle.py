@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from weir.base.grid import Grid
+from weir.base.options import Option
 from weir.bundle.checking import Repeated
 from weir.bundle.checking import check as check_bundle
 from weir.bundle.writing import SUFFIX, write
@@ -41,9 +42,10 @@ def bundle(
         Path, typer.Argument(metavar="DIR", help="A result directory; with --check a bundle.")
     ],
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="FILE", help="The new file.")
+        Path | None,
+        Option("The new file.", metavar="FILE", short="-o", default_text=f"NAME{SUFFIX}"),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Repeat the runs of a bundle.")] = False,
+    check: Annotated[bool, Option("Repeat the runs of a bundle.")] = False,
     json: options.Json = False,
 ) -> None:
     """Writes or checks a bundle."""
