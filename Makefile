@@ -34,7 +34,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies docs site pictures lock clean
+.PHONY: help setup build foreign wheel crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies seeds docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -171,22 +171,11 @@ bench-ui: $(NATIVE) $(TOOLS) $(PAGE) ## Frame rate of weir ui while it explores 
 bench-report: $(NATIVE) $(TOOLS) ## Time to write a report, and to open it in headless Chromium
 	$(BIN)/python -m bench.report
 
-studies: $(NATIVE) ## Every published study at full size (takes a while)
-	$(WEIR) study lab-udp --size full
-	$(WEIR) study lab-udp --size full --world udp
-	$(WEIR) study book --size full
-	$(WEIR) study netesto --size full
-	$(WEIR) study coexist --size full
-	$(WEIR) study rtt-fairness --size full
-	$(WEIR) study random-loss --size full
-	$(WEIR) study steps --size full
-	$(WEIR) study pantheon --size full
-	$(WEIR) study predict --size full
-	$(BIN)/python -m bench.accuracy
-	$(WEIR) conform
-	$(WEIR) study muzha --size full
-	$(WEIR) study udp-vs-tcp --size full
-	@[ ! -e $(VENV)/.foreign ] || $(WEIR) study adapters --size full
+studies: $(NATIVE) ## Every study at full size, on after a failure (docs/studies/README.md has the times)
+	$(BIN)/python docs/.site/studies.py --size full
+
+seeds: $(NATIVE) ## One page: every number and claim of the five sources next to ours, in five minutes of CPU time
+	$(WEIR) study --published
 
 docs: | $(BIN)/python ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc $(WORKSPACE) --no-deps

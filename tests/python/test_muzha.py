@@ -337,6 +337,17 @@ def test_the_first_slow_start_is_not_one_after_a_timeout(tmp_path: Path) -> None
     assert longest_slow_start(results, "phases, lossy") == pytest.approx(lossy_share)
 
 
+def test_crosses_are_pooled_by_repeat(done: StudyResult) -> None:
+    """At one length the pooled share is that of the length."""
+    cells = Cells(done.rows)
+    own = cells.table("crosses together")
+    assert own.rows() == ["Vegas beside NewReno", "Muzha beside NewReno"]
+    assert "window 8, DSR" in own.columns()
+    for row in own.rows():
+        one = cells.table("cross of 4 hops, window 8").ours(row, "share")
+        assert own.ours(row, "window 8") == one
+
+
 @pytest.mark.parametrize(
     ("largest", "connections", "verdict"),
     [([0.1, 0.43], 10, True), ([0.1, 0.3], 60, False), ([0.1, 0.3], 10, None), ([], 0, None)],

@@ -322,3 +322,13 @@ def test_nothing_is_left_behind(small: StudyResult) -> None:
     assert not [
         file for place in places if place for file in place.glob(f"weir-transfers-{os.getpid()}-*")
     ]
+
+
+def test_no_transfer_is_given_up_before_the_time_that_the_source_prints() -> None:
+    source = load()
+    for extent in EXTENTS.values():
+        timed = [(trial, trial.printed_s(source)) for trial in extent.trials()]
+        printed = [(trial, seconds) for trial, seconds in timed if seconds is not None]
+        assert len(printed) > 50
+        for trial, seconds in printed:
+            assert extent.limit_of(trial, seconds) >= 1.5 * seconds, trial.label

@@ -13,6 +13,7 @@ from weir.running.options import RESULTS, Dask, Jobs, Out, Resume, RunsOn, ShowP
 from weir.scenario.arguments import suggesting
 from weir.scenario.plans import WORLD
 from weir.studies import catalogue
+from weir.studies.published import Published, compose
 
 
 @suggesting
@@ -61,3 +62,29 @@ def study(
     )
     result = catalogue.run(name, Settings(size, repeat, seed, how, world))
     return replace(result, results=Results.of(result.results))
+
+
+@suggesting
+@documented()
+def published(
+    *,
+    size: Annotated[
+        str,
+        Option("Least size of the results to show.", MEASUREMENT, metavar="|".join(SIZES)),
+    ] = Settings.size,
+    out: Out = RESULTS,
+    jobs: Jobs = None,
+    show_progress: ShowProgress = True,
+) -> Published:
+    """Writes one page of all numbers and claims that the five sources print, next to ours.
+
+    It takes the newest results of each study in `out`, of the full size if there are any, and runs
+    the studies that have none.
+
+    Raises:
+        InputError: there is no such size.
+        StoreError: the page could not be written.
+    """
+    catalogue.check_size(size)
+    how = RunOptions(out=out, jobs=jobs, show_progress=show_progress)
+    return compose(Settings(size=size, how=how), catalogue.run)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -10,6 +10,7 @@ import typer
 from rich.console import Group
 
 from weir.api import studies
+from weir.base.errors import InputError
 from weir.base.grid import Grid, cautioned
 from weir.cells.cells import count_text, decimals, spread_text
 from weir.cells.protocol import Cell, sources
@@ -17,6 +18,7 @@ from weir.cli import complete, options, output, plans, table
 from weir.cli.help import Verb
 from weir.scenario.source import SIM
 from weir.studies import catalogue
+from weir.studies.published import summaries
 
 _WIDEST = 12
 """Most columns of a printed table; wider ones are in the report and in `--json`."""
@@ -35,7 +37,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir study book --world kernel --virtual
 
-  weir study lab-udp --size full --repeat 10 --json > lab-udp.json"""
+  weir study lab-udp --size full --repeat 10 --json > lab-udp.json
+
+  weir study --published"""
 
 
 def register(app: Verb) -> None:
@@ -44,15 +48,29 @@ def register(app: Verb) -> None:
 
 
 _Name = Annotated[
-    str,
-    typer.Argument(metavar="NAME", help="Name of the study.", autocompletion=complete.study_names),
+    str | None,
+    typer.Argument(
+        metavar="[NAME]", help="Name of the study.", autocompletion=complete.study_names
+    ),
 ]
+
+_Published = Annotated[
+    bool,
+    typer.Option(
+        "--published",
+        help="Write one page of all numbers and claims of the five sources, next to ours. Studies "
+        "without results are run; others are taken from the results folder.",
+    ),
+]
+_WITH_PUBLISHED = ("size", "out", "jobs")
+"""Options of a study that `--published` takes."""
 
 
 @table.with_options_of(studies.study)
 def study(
-    name: _Name,
+    name: _Name = None,
     *,
+    published: _Published = False,
     virtual: options.Virtual = False,
     kernel: options.Kernel = None,
     no_report: options.NoReport = False,
@@ -62,6 +80,11 @@ def study(
     **given: Any,
 ) -> None:
     """Runs the study, prints its cells and findings, draws the report."""
+    if published:
+        _published(name, given, opened=opened, json=json, quiet=quiet)
+        return
+    if name is None:
+        raise InputError("NAME is missing: the name of a study, or --published for all sources")
     report = plans.reporting(no_report=no_report, opened=opened)
     plans.choose_kernel(kernel, virtual=virtual, dask=given["dask"])
     world = given.pop("world")
@@ -78,6 +101,32 @@ def study(
         )
         output.show(Group(*grids, *output.points(result.findings)))
     plans.finish(result.results, report, quiet=quiet)
+
+
+def _published(
+    name: str | None, given: Mapping[str, Any], *, opened: bool, json: bool, quiet: bool
+) -> None:
+    """Writes the page, prints how often each verdict occurs."""
+    if name is not None:
+        raise InputError(f"NAME {name!r}: --published is about all sources; leave the name out")
+    own = {key: value for key, value in given.items() if key in _WITH_PUBLISHED}
+    others = {key: value for key, value in given.items() if key not in own}
+    for changed in table.changed_options(studies.study, others):
+        allowed = ", ".join(f"--{key}" for key in _WITH_PUBLISHED)
+        raise InputError(f"{changed}: --published takes {allowed}; a study by its name takes more")
+    found = studies.published(**own, show_progress=not quiet)
+    if json:
+        rows = [entry.as_json() for entry in found.entries]
+        output.print_json("study", rows, warnings=list(found.warnings))
+    else:
+        grids = (
+            Grid(table["title"], tuple(table["headers"]), table["rows"]).rich()
+            for table in summaries(found.entries)
+        )
+        output.show(Group(*grids, *output.points(found.warnings)))
+    output.note(f"Page: {found.path}", quiet=quiet)
+    if opened:
+        plans.open_page(found.path, quiet=quiet)
 
 
 def _tables(study: str, cells: Sequence[Cell]) -> Iterator[Grid]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -77,6 +77,13 @@ def render_animation(animation: Animation) -> str:
         script=Markup(_asset("animation.js")),  # noqa: S704 - our own file
         data=_json(animation.data),
     )
+    return page
+
+
+def render_published(values: Mapping[str, Any]) -> str:
+    """The page of published numbers and ours, whose values the template names."""
+    style = Markup(_asset("style.css"))  # noqa: S704 - our own file
+    page: str = _template("published.html.j2").render(style=style, **values)
     return page
 
 

@@ -78,14 +78,23 @@ def run(name: str, settings: Settings) -> StudyResult:
     if settings.world not in possible:
         given, *allowed = map(_option, (settings.world, *possible))
         raise InputError(f"{given}: study {name} runs with {' or '.join(allowed)}")
-    if settings.size not in SIZES:
-        raise InputError(f"size {settings.size!r}: a study has the sizes {' and '.join(SIZES)}")
+    check_size(settings.size)
     result = chosen.run(settings)
     cells = {"study": name, "rows": list(result.rows), "findings": list(result.findings)}
     write_text(
         result.results.path / manifest.STUDY, json.dumps(cells, indent=2, ensure_ascii=False)
     )
     return result
+
+
+def check_size(size: str) -> None:
+    """Refuses a size that no study has.
+
+    Raises:
+        InputError: there is no such size.
+    """
+    if size not in SIZES:
+        raise InputError(f"size {size!r}: a study has the sizes {' and '.join(SIZES)}")
 
 
 def _option(world: str) -> str:

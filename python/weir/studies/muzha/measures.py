@@ -142,6 +142,22 @@ def share(contests: Contests, label: str, number: int = 0) -> Estimate:
     return mean_interval(shares, (0.0, 1.0))
 
 
+def pooled_share(contests: Contests, labels: Sequence[str]) -> Estimate:
+    """Of the first of two flows, over several cases: their mean for each repeat, then over those.
+
+    Single cases differ so much from repeat to repeat that none of them decides alone.
+    """
+    shares: dict[int, list[float]] = {}
+    for label in labels:
+        first, second = (by_seed(contests, "throughput", label, flow) for flow in _FLOWS)
+        for seed in first.keys() & second.keys():
+            both = (first[seed] or 0.0) + (second[seed] or 0.0)
+            if both > 0:
+                shares.setdefault(seed, []).append((first[seed] or 0.0) / both)
+    whole = [own for _, own in sorted(shares.items()) if len(own) == len(labels)]
+    return mean_interval((math.fsum(own) / len(own) for own in whole), (0.0, 1.0))
+
+
 def cross_cells(
     contests: Contests, slides: Mapping[str, Any], pair: Sequence[str], hops: int, setting: str
 ) -> Iterator[Cell]:
@@ -268,6 +284,12 @@ def printed_range(slides: Mapping[str, Any], quantity: str) -> tuple[float, floa
     """The lowest and the highest ratio of Muzha to NewReno in the slides' index comparison."""
     values = [row[quantity]["Muzha"] / row[quantity]["NewReno"] for row in slides["index"]]
     return min(values), max(values)
+
+
+def printed_share(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The mean of the printed shares of the first of two flows."""
+    shares = [row["throughput"][0] / math.fsum(row["throughput"]) for row in rows]
+    return math.fsum(shares) / len(shares)
 
 
 def index_of_printed(slides: Mapping[str, Any]) -> int:

@@ -113,6 +113,10 @@ CONTENDERS = (
 )
 
 
+_LONGER = 1.5
+"""A transfer may take this much longer than the mean of the source's."""
+
+
 @dataclass(frozen=True, slots=True)
 class Extent:
     """How much of it is run, and how long one transfer may take."""
@@ -142,10 +146,11 @@ class Extent:
                             if size in contender.sizes:
                                 yield Trial(setting, contender, PACKETS[packet], size)
 
-    def limit_of(self, trial: Trial) -> float:
-        """How many seconds a transfer may take."""
+    def limit_of(self, trial: Trial, printed_s: float | None = None) -> float:
+        """How many seconds a transfer may take: more than what the source prints, if it does."""
         packets = SIZES[trial.size] / trial.packet.mss
-        return self.limit_s + packets * self.packet_limit_us / 1e6
+        own = self.limit_s + packets * self.packet_limit_us / 1e6
+        return max(own, _LONGER * (printed_s or 0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +171,12 @@ class Trial:
     def row(self) -> str:
         """The row of its table."""
         return self.contender.row(self.packet.name)
+
+    def printed_s(self, source: Source) -> float | None:
+        """The time that the source prints for it, whichever direction loses packets."""
+        transport, setting = self.contender.transport, self.setting.partition(" of ")[0]
+        row = source.table(setting).row(transport, self.packet.name) if transport else None
+        return None if row is None else row.cells[self.size].seconds
 
     @property
     def network(self) -> Network:
@@ -196,7 +207,7 @@ def study_plan(extent: Extent, size: str, repeat: int | None, seed: int) -> Plan
             trial.label,
             trial.contender.stack,
             {},
-            _scenario(trial, source, extent.limit_of(trial), times, seed),
+            _scenario(trial, source, extent.limit_of(trial, trial.printed_s(source)), times, seed),
             "kernel" if trial.contender.protocol == "tcp" else "udp",
         )
         for trial in extent.trials()

@@ -1,0 +1,51 @@
+"""Writes how many published numbers and claims agree into the pages that say so.
+
+python docs/.site/counts.py results/published.json
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PAGES = ("README.md", "docs/studies/README.md")
+BLOCK = re.compile(r"(<!-- published: generated -->\n).*?(\n<!-- end of published -->)", re.S)
+
+
+def sentence(page: dict[str, object]) -> str:
+    """The counts as a sentence each for numbers and claims."""
+    rows = page["rows"]
+    assert isinstance(rows, list)
+    counts = {
+        kind: Counter(row["verdict"] for row in rows if row["kind"] == kind)
+        for kind in ("number", "claim")
+    }
+    parts = [
+        f"{sum(counts[kind].values())} {kind}s: "
+        + ", ".join(f"{count} {verdict}" for verdict, count in counts[kind].most_common())
+        for kind in counts
+    ]
+    basis = "; ".join(f"`{study}` {size}" for study, size in dict(page["basis"]).items())  # type: ignore[call-overload]
+    return f"{parts[0]}. {parts[1]}. Sizes: {basis}."
+
+
+def main() -> None:
+    """Rewrites the block of each page."""
+    page = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    for name in PAGES:
+        path = ROOT / name
+        text, changed = BLOCK.subn(
+            lambda found: f"{found[1]}\n{sentence(page)}\n{found[2]}",
+            path.read_text(encoding="utf-8"),
+        )
+        if changed != 1:
+            raise SystemExit(f"{name}: no block <!-- published: generated -->")
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+"""One page of all published numbers next to ours, from results on disk or made for it."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from weir._native import version
+from weir.base import bounded
+from weir.base.disk import write_text
+from weir.base.errors import WeirError
+from weir.cells import verdicts
+from weir.cells.protocol import SIZES, Cell, Settings, StudyResult
+from weir.report.html import render_published
+from weir.results import manifest
+from weir.results.results import Results, load
+from weir.studies import sources
+from weir.studies.sources import Entry, Source
+
+PAGE = "published.html"
+DATA = "published.json"
+
+_OLD = timedelta(days=30)
+_TONES = {
+    verdicts.IN_INTERVAL: "good",
+    verdicts.NEAR: "good",
+    "agrees": "good",
+    verdicts.CLOSE: "fair",
+    verdicts.FACTOR: "fair",
+    verdicts.OFF: "bad",
+    "differs": "bad",
+}
+
+Run = Callable[[str, Settings], StudyResult]
+
+
+@dataclass(frozen=True)
+class Published:
+    """Every printed number and claim next to ours, and where the page is."""
+
+    entries: Sequence[Entry]
+    warnings: Sequence[str]
+    """What is missing, small or old."""
+    path: Path
+
+
+def compose(settings: Settings, run: Run) -> Published:
+    """Writes the page into the folder of the results, running each study that has none there."""
+    out = Path(settings.how.get("out", "results"))
+    known, warnings = sources.load(), list[str]()
+    bases: dict[str, Results] = {}
+    for study in dict.fromkeys(source.study for source in known):
+        results = newest(out, study, settings.size)
+        if results is None:
+            try:
+                results = run(study, settings).results
+            except WeirError as error:
+                warnings.append(f"study {study}: no results: {error}")
+                continue
+        bases[study] = results
+        warnings += _cautions(study, results)
+    cells = {study: _cells(results) for study, results in bases.items()}
+    found = list(sources.entries(known, cells))
+    path = out / PAGE
+    write_text(path, render_published(_values(known, found, bases, warnings, out)))
+    sizes = {study: size_of(results) for study, results in bases.items()}
+    rows = [entry.as_json() for entry in found]
+    data = {"basis": sizes, "warnings": warnings, "rows": rows}
+    write_text(out / DATA, json.dumps(data, indent=1, ensure_ascii=False))
+    return Published(found, warnings, path)
+
+
+def newest(out: Path, study: str, size: str) -> Results | None:
+    """The newest complete results of a study, of the full size before any of a smaller one."""
+    kept = []
+    for folder in sorted((out / study).glob("*")):
+        if folder.is_symlink() or not (folder / manifest.STUDY).is_file():
+            continue
+        results = load(folder)
+        if results.manifest["complete"]:
+            rank = SIZES.index(size_of(results))
+            kept.append((rank, str(results.manifest["created"]), results))
+    fitting = [own for own in kept if own[0] >= SIZES.index(size)]
+    return max(fitting, key=lambda own: own[:2])[2] if fitting else None
+
+
+def size_of(results: Results) -> str:
+    """The size of the study that the results are of."""
+    words = shlex.split(str(results.manifest["command"]))
+    given = words[words.index("--size") + 1] if "--size" in words else ""
+    return given if given in SIZES else SIZES[0]
+
+
+def _cautions(study: str, results: Results) -> Iterator[str]:
+    own = results.manifest
+    if size_of(results) == SIZES[0]:
+        yield (
+            f"study {study}: small size, few repeats: run "
+            f"`weir study {study} --size full` and then this command again"
+        )
+    created = datetime.fromisoformat(str(own["created"]))
+    if datetime.now(UTC) - created > _OLD or own["version"] != version():
+        yield f"study {study}: old results, of {own['created']} by Weir {own['version']}"
+    if failed := sum(own["runs"]["failed"].values()):
+        yield f"study {study}: {failed} of {own['runs']['planned']} runs failed"
+
+
+def _cells(results: Results) -> list[Cell]:
+    kept: Mapping[str, Any] = bounded.read_json(results.path / manifest.STUDY)
+    return [dict(cell) for cell in kept["rows"]]
+
+
+def summaries(found: Sequence[Entry]) -> list[dict[str, Any]]:
+    """How often each verdict occurs, a table for numbers and one for claims."""
+    counted = sources.counts(found)
+    shown = (("number", "Numbers", verdicts.NUMBERS), ("claim", "Claims", verdicts.CLAIMS))
+    tables = []
+    for kind, title, columns in shown:
+        rows = [[name, *_row(own, columns)] for name, own in sorted(counted[kind].items())]
+        total = [sum(own[v] for own in counted[kind].values()) for v in columns]
+        rows.append(["all", *map(str, total), str(sum(total))])
+        tables.append({"title": title, "headers": ["source", *columns, "all"], "rows": rows})
+    return tables
+
+
+def _row(own: Mapping[str, int], columns: Sequence[str]) -> list[str]:
+    return [*(str(own.get(verdict, 0)) for verdict in columns), str(sum(own.values()))]
+
+
+def _values(
+    known: Sequence[Source],
+    found: Sequence[Entry],
+    bases: Mapping[str, Results],
+    warnings: Sequence[str],
+    out: Path,
+) -> dict[str, Any]:
+    return {
+        "version": version(),
+        "warnings": warnings,
+        "sources": known,
+        "verdicts": dict.fromkeys((*verdicts.NUMBERS, *verdicts.CLAIMS)),
+        "tones": {v: _TONES.get(v, "open") for v in (*verdicts.NUMBERS, *verdicts.CLAIMS)},
+        "summaries": summaries(found),
+        "groups": list(_groups(known, found, bases, out)),
+    }
+
+
+def _groups(
+    known: Sequence[Source], found: Sequence[Entry], bases: Mapping[str, Results], out: Path
+) -> Iterator[dict[str, Any]]:
+    for source in known:
+        results = bases.get(source.study)
+        report = None if results is None else results.path / "report.html"
+        link = os.path.relpath(report, out) if report is not None and report.is_file() else ""
+        basis = "no results"
+        if results is not None:
+            basis = f"{size_of(results)} size, {results.manifest['created'][:10]}"
+        for part in source.parts:
+            place = (source.id, part.place, part.title)
+            own = [e for e in found if (e.source, e.place, e.part) == place]
+            yield {"source": source, "part": part, "entries": own, "link": link, "basis": basis}

@@ -1,0 +1,211 @@
+"""The five sources: every printed number and claim next to ours, each with a verdict.
+
+`sources.toml` says which study repeats which table. The values come from results on disk.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from typing import Any
+
+from weir.cells import claims, verdicts
+from weir.cells.cells import digits, interval_text
+from weir.cells.protocol import PUBLISHED, Cell
+from weir.statistics.intervals import Estimate
+
+FILE = "sources.toml"
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why some rows of a part differ, and the run that shows it; without one it is untested."""
+
+    rows: str
+    text: str
+    run: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A table, chart or conclusion of a source, and where ours is."""
+
+    place: str
+    title: str
+    tables: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
+    """Endings that stand for another setting in place of the end of a table's name."""
+    reasons: tuple[Reason, ...] = ()
+
+    def reason(self, row: str) -> Reason | None:
+        """The first that is about a row."""
+        return next((own for own in self.reasons if re.fullmatch(own.rows, row)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A document, and the study that repeats it."""
+
+    id: str
+    title: str
+    study: str
+    column: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A printed number or claim next to ours."""
+
+    source: str
+    place: str
+    part: str
+    study: str
+    table: str
+    row: str
+    column: str
+    unit: str
+    published: float | str | None
+    ours: Mapping[str, Any] | None
+    ratio: float | None
+    verdict: str
+    kind: str
+    is_ambiguous: bool = False
+    note: str = ""
+    reason: str = ""
+    run: str = ""
+    other_settings: Mapping[str, float | None] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """As `--json` prints it."""
+        return asdict(self)
+
+    @property
+    def published_text(self) -> str:
+        """The printed value for people."""
+        if isinstance(self.published, int | float):
+            return digits(float(self.published))
+        return self.published or "–"
+
+    @property
+    def ours_text(self) -> str:
+        """Our value with its interval; one that says nothing is left out."""
+        if self.ours is None or self.ours.get("mean") is None:
+            return "–"
+        known = Estimate(**{key: self.ours.get(key) for key in ("mean", "lo", "hi")}, n=0)
+        if self.verdict == verdicts.TOO_FEW:
+            return f"{digits(float(self.ours['mean']))} (too few repeats)"
+        return interval_text(known)
+
+
+def load() -> list[Source]:
+    """The sources, in order."""
+    data = tomllib.loads((files("weir.studies") / FILE).read_text(encoding="utf-8"))
+    return [
+        Source(
+            source["id"],
+            source["title"],
+            source["study"],
+            source["column"],
+            tuple(_part(part) for part in source["part"]),
+        )
+        for source in data["source"]
+    ]
+
+
+def _part(data: Mapping[str, Any]) -> Part:
+    return Part(
+        data["place"],
+        data["title"],
+        tuple(data.get("tables", ())),
+        tuple(data.get("claims", ())),
+        tuple(data.get("beside", ())),
+        tuple(Reason(**reason) for reason in data.get("reason", ())),
+    )
+
+
+def entries(sources: Sequence[Source], cells: Mapping[str, Sequence[Cell]]) -> Iterator[Entry]:
+    """Every printed number and claim. `cells` are those of each study that has results."""
+    for source in sources:
+        own = cells.get(source.study, ())
+        for part in source.parts:
+            found = [*_numbers(source, part, own), *_claims(source, part, own)]
+            yield from found or [_missing(source, part)]
+
+
+def _numbers(source: Source, part: Part, cells: Sequence[Cell]) -> Iterator[Entry]:
+    by_place = {(cell["table"], cell["row"], cell["column"]): cell for cell in cells}
+    for cell in cells:
+        table = str(cell["table"])
+        is_ours = any(re.fullmatch(pattern, table) for pattern in part.tables)
+        if not is_ours or cell.get(PUBLISHED) is None:
+            continue
+        ours = cell.get(source.column)
+        others = {}
+        for ending in part.beside:
+            prefix = table[: table.rindex("window ")] if "window " in table else table
+            other = by_place.get((prefix + ending, cell["row"], cell["column"]))
+            others[ending] = None if other is None else other[source.column]["mean"]
+        verdict = verdicts.of_number(cell[PUBLISHED], ours)
+        yield _entry(source, part, cell, ours, verdict, "number", others)
+
+
+def _claims(source: Source, part: Part, cells: Sequence[Cell]) -> Iterator[Entry]:
+    for pattern in part.claims:
+        for cell in cells:
+            if cell["table"] == claims.TABLE and re.fullmatch(pattern, str(cell["row"])):
+                verdict = verdicts.of_claim(cell)
+                yield _entry(source, part, cell, cell["ours"], verdict, "claim", {})
+
+
+def _entry(
+    source: Source,
+    part: Part,
+    cell: Cell,
+    ours: Mapping[str, Any] | None,
+    verdict: str,
+    kind: str,
+    others: Mapping[str, float | None],
+) -> Entry:
+    why = part.reason(str(cell["row"])) if verdict in verdicts.NEEDS_REASON else None
+    return Entry(
+        source.id,
+        part.place,
+        part.title,
+        source.study,
+        str(cell["table"]),
+        str(cell["row"]),
+        str(cell["column"]),
+        str(cell["unit"]),
+        cell.get(PUBLISHED),
+        ours,
+        verdicts.ratio(cell.get(PUBLISHED), ours),
+        verdict,
+        kind,
+        bool(cell.get("ambiguous")),
+        str(cell.get("note") or ""),
+        why.text if why else "",
+        why.run if why else "",
+        others,
+    )
+
+
+def _missing(source: Source, part: Part) -> Entry:
+    kind = "number" if part.tables else "claim"
+    return Entry(
+        source.id, part.place, part.title, source.study, "", "", "", "", None, None, None,
+        verdicts.MISSING, kind,
+    )  # fmt: skip
+
+
+def counts(found: Sequence[Entry]) -> dict[str, dict[str, Counter[str]]]:
+    """How often each verdict occurs: by kind, by source."""
+    counted: dict[str, dict[str, Counter[str]]] = {"number": {}, "claim": {}}
+    for entry in found:
+        counted[entry.kind].setdefault(entry.source, Counter())[entry.verdict] += 1
+    return counted
