@@ -6,19 +6,26 @@ SHELL := /bin/sh
 VENV := .venv
 BIN := $(VENV)/bin
 WEIR := $(BIN)/weir
+BASE := $(VENV)/.base-installed
 TOOLS := $(VENV)/.tools-installed
 NATIVE := $(VENV)/.native-built
 TESTED := $(VENV)/.native-tested
 REAL_TIME := realtime and not (guest or slow)
 PAGE := web/dist/index.html
 PACKAGES := web/node_modules/.package-lock.json
+# The crates of crates.io.
+PUBLISHED := units cc net transport
 # The verb that builds the guest kernel.
 GUEST := stack kernel
+# All crates as the tests compile them. With the features of the native module what both need is compiled once.
+WORKSPACE := --workspace --features weir-lab/foreign --profile sim --locked
 # Only a build that asked for them has stacks of other projects.
 FOREIGN = $(if $(wildcard $(VENV)/.foreign),--features foreign)
 SOURCES := $(shell find crates adapters/noq adapters/quinn -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 PAGE_SOURCES := $(shell find web/src -type f) $(wildcard python/weir/library/*.toml) web/index.html web/vite.config.ts web/core.sh
 
+# What is built says from which commit. Without git it does not.
+COMMIT = WEIR_COMMIT=$$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 # One interpreter for every build step: a changing one would make cargo rebuild pyo3.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -27,7 +34,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies seeds docs site pictures lock clean
+.PHONY: help setup build foreign wheel crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies seeds docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,16 +48,32 @@ foreign: $(TOOLS) ## As build, with stacks of other projects (quinn, noq) in the
 	@rm -f $(NATIVE)
 	$(MAKE) build
 
-wheel: $(TOOLS) ## An abi3 wheel in dist/, with the laboratory if make lab built it: pip installs it where no Rust toolchain is
-	rm -rf dist/weir-*.whl python/weir/laboratory/built
-	@if [ -e $(PAGE) ]; then cp -r web/dist python/weir/laboratory/built; else echo 'without the laboratory: make lab has not built it'; fi
-	$(BIN)/maturin build --release --locked --out dist
+wheel: $(TOOLS) $(PAGE) ## An abi3 wheel with the laboratory in dist/: pip installs it where no Rust toolchain is
+	rm -rf dist/weir_lab-*.whl python/weir/laboratory/built
+	cp -r web/dist python/weir/laboratory/built
+	$(COMMIT) $(BIN)/maturin build --release --locked --out dist
 	@rm -rf python/weir/laboratory/built
-	@ls dist/weir-*.whl
+	@ls dist/weir_lab-*.whl
+
+crates: ## What `cargo publish` would upload, checked and left here
+	cargo publish --dry-run --no-verify --allow-dirty --locked $(PUBLISHED:%=--package weir-%)
+
+# A person sets the tag `vVERSION` and uploads what is in dist/.
+release: lint wheel ## Build and check everything that a release has, in dist/; uploads nothing
+	$(BIN)/python -m pip install --quiet auditwheel twine
+	$(BIN)/maturin sdist --out dist
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/auditwheel show dist/*.whl
+	cargo publish --dry-run --locked $(PUBLISHED:%=--package weir-%)
+	@ls -l dist
 
 demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints where the reports are
 	$(WEIR) compare reno cubic bbr --rate 10mbit --rtt 40ms --queue 1bdp --duration 30s --repeat 5 --seed 1
 	$(WEIR) study lab-udp
+	@printf '%s\n' '' 'Next, after `source $(VENV)/bin/activate`:' \
+	'  weir compare cubic bbr --rate 100mbit --rtt 80ms --loss 0.1% --open   a path of yours; opens the report' \
+	'  weir run lab-router --world udp                                       the same over real sockets' \
+	'  weir --help                                                           all commands, by purpose'
 
 test: checks test-rust test-python test-lab ## What every change must pass: lint, the Rust reference, Rust tests, Python tests, the page's tests
 
@@ -62,7 +85,7 @@ lint: lint-rust lint-python lint-stubs ## rustfmt, clippy with warnings denied, 
 
 lint-rust: | $(BIN)/python
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --profile sim --locked -- -D warnings
+	cargo clippy $(WORKSPACE) --all-targets -- -D warnings
 
 lint-python: $(TOOLS)
 	$(BIN)/python tests/python/structure.py
@@ -75,11 +98,10 @@ lint-python: $(TOOLS)
 lint-stubs: $(TESTED)
 	$(BIN)/stubtest weir._native --mypy-config-file pyproject.toml
 
-# With the features of the native module that tests build, what both need is compiled once.
 test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
-	cargo test --workspace --features weir-lab/foreign --profile sim --locked
+	cargo test $(WORKSPACE)
 	@if [ -e /dev/net/tun ] && { unshare --net true || unshare --user --map-root-user --net true; } 2>/dev/null; \
-	then cargo test --workspace --features weir-lab/foreign --lib --profile sim --locked -- --ignored emulator::tests; \
+	then cargo test $(WORKSPACE) --lib -- --ignored emulator::tests; \
 	else echo 'skipped: the tests of emulated links, which need network namespaces and /dev/net/tun'; fi
 
 # s2n-quic needs a newer Rust than the other crates, so that its adapter is a workspace with its own lock file.
@@ -95,9 +117,10 @@ test-python: $(TESTED) ## Python tests, but those of test-kernel and test-slow
 	$(BIN)/pytest -m 'not (guest or slow or realtime)' --numprocesses logical --dist loadfile
 	$(BIN)/pytest -m '$(REAL_TIME)' --numprocesses 2 --dist loadfile || $(BIN)/pytest -m '$(REAL_TIME)' --last-failed
 
-# The kernel is kept in the user's cache, so that later calls only test.
-test-kernel: $(TESTED) ## Tests of Linux's TCP in a guest, whose kernel is built once (needs linux-source-6.1 gcc make bc bison flex)
+kernel: $(TESTED) ## The guest kernel, kept in the user's cache (needs linux-source-6.1 gcc make bc bison flex)
 	$(WEIR) $(GUEST)
+
+test-kernel: kernel ## Tests of Linux's TCP in a guest
 	$(BIN)/pytest -m guest --numprocesses logical --dist loadfile
 
 test-slow: $(TESTED) ## Statistical claims that take more than 20 s each
@@ -132,7 +155,7 @@ bench-link: $(NATIVE) ## Emulated links: use by the kernel's TCP, delay, latenes
 bench-limits: $(NATIVE) ## weir read next to tshark in twelve scenarios with a configured limit (needs root, iperf3, tshark)
 	$(BIN)/python -m bench.limits
 
-bench-dask: $(NATIVE) ## What a Dask cluster of two workers costs over two local processes, and that losing one costs no result
+bench-dask: $(NATIVE) $(TOOLS) ## What a Dask cluster of two workers costs over two local processes, and that losing one costs no result
 	$(BIN)/python -m bench.dask --kill
 
 bench-flood: $(NATIVE) ## A receiver under a minute of ten kinds of attack: its memory, what honest senders notice
@@ -142,10 +165,10 @@ bench-kills: $(NATIVE) ## 300 transfers through a bad path, in clear and sealed,
 	$(BIN)/python -m bench.kills
 	$(BIN)/python -m bench.kills --key
 
-bench-ui: $(NATIVE) $(PAGE) ## Frame rate of weir ui while it explores a run of five million packets
+bench-ui: $(NATIVE) $(TOOLS) $(PAGE) ## Frame rate of weir ui while it explores a run of five million packets
 	$(BIN)/python -m bench.ui
 
-bench-report: $(NATIVE) ## Time to write a report, and to open it in headless Chromium
+bench-report: $(NATIVE) $(TOOLS) ## Time to write a report, and to open it in headless Chromium
 	$(BIN)/python -m bench.report
 
 studies: $(NATIVE) ## Every study at full size, on after a failure (docs/studies/README.md has the times)
@@ -155,12 +178,12 @@ seeds: $(NATIVE) ## One page: every number and claim of the five sources next to
 	$(WEIR) study --published
 
 docs: | $(BIN)/python ## The Rust reference, with warnings denied
-	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --profile sim --locked
+	RUSTDOCFLAGS='-D warnings' cargo doc $(WORKSPACE) --no-deps
 
 site: $(TOOLS) ## The documentation as a site, in site/: opens without a server
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-pictures: $(NATIVE) ## Draw the pictures of the documentation again
+pictures: $(NATIVE) $(TOOLS) ## Draw the pictures of the documentation again
 	$(BIN)/python docs/.site/pictures.py
 
 lock: ## Pin the newest Python packages that pyproject.toml allows into requirements.txt
@@ -184,21 +207,26 @@ $(BIN)/python:
 
 $(TOOLS): requirements.txt | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	@touch $@ $(BASE)
+
+# Without what only developers need.
+$(BASE): requirements.txt pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --constraint requirements.txt maturin \
+	$$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"])')
 	@touch $@
 
-$(NATIVE): $(TOOLS) $(SOURCES)
+$(NATIVE): $(SOURCES) | $(BASE)
 # The stamp bears the time at which the build began: what changes meanwhile is built next time.
 	@touch $@.begun
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked $(FOREIGN)
+	$(COMMIT) VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --locked $(FOREIGN)
 	@$(BIN)/python -m compileall -q $(CURDIR)/python/weir
-	@$(BIN)/python -c 'from weir.report import scripts; scripts.vega()'
 	@mv $@.begun $@
 	@touch -r $@ $(TESTED)
 
 # Tests take any module that is up to date. Where there is none they build one with assertions, in the profile
 # of the Rust tests, whose dependencies it shares; `make build` still builds the one for use.
-$(TESTED): $(TOOLS) $(SOURCES)
+$(TESTED): $(SOURCES) | $(TOOLS)
 	@touch $@.begun
 	@rm -f $(NATIVE)
-	VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile sim --locked --features foreign
+	$(COMMIT) VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile sim --locked --features foreign
 	@mv $@.begun $@

@@ -22,7 +22,7 @@ def tab() -> Iterator[Any]:
     try:
         from playwright.sync_api import sync_playwright
     except ImportError:
-        raise InputError("needs Playwright: pip install 'weir[test]'") from None
+        raise InputError("needs Playwright: make setup") from None
     program = next(filter(None, map(shutil.which, _PROGRAMS)), None)
     if program is None:
         raise InputError(f"needs a browser: one of {', '.join(_PROGRAMS)}")

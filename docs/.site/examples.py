@@ -11,12 +11,12 @@ try:
     import typer.main
 
     from weir import ScenarioError
+    from weir.base.errors import WeirError
+    from weir.base.options import chosen
+    from weir.cli import app, plans
     from weir.laboratory import replay
     from weir.report.animation import Excerpt, span_of
     from weir.scenario.plans import Comparison, scenario_plan
-    from weir.cli import app, plans
-    from weir.base.errors import WeirError
-    from weir.base.options import chosen
     from weir.scenario.source import HOSTS, SIM, Source, parse_assignments, parse_sweep, read
     from weir.scenario.tc import keys
 except ImportError:  # the site is built without the native module too

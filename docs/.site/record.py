@@ -29,7 +29,7 @@ def record() -> None:
     try:
         from PIL import Image
     except ImportError:
-        sys.exit("recording needs Pillow: pip install pillow")
+        sys.exit("recording needs the Python package Pillow")
     if not PAGE.is_file():
         sys.exit(f"there is no {PAGE.relative_to(ROOT)}: make lab builds it")
     shots = [Image.open(io.BytesIO(shot)).convert("RGB") for shot in _screenshots()]

@@ -35,6 +35,7 @@ __all__ = [
     "UdpRelay",
     "_lowered",
     "bucket_size",
+    "build",
     "catalogue",
     "find_policer",
     "jain_of_sums",
@@ -743,6 +744,9 @@ def tcp_send(
 
 def version() -> str:
     """Return the version of the compiled core."""
+
+def build() -> tuple[str | None, list[str]]:
+    """Return the commit that it was built from, if it is known, and its optional features."""
 
 def relay_check(delay: str, gap: str, size: int, count: int) -> dict[str, Any]:
     """Return how precise a relay is here, from ``count`` datagrams, one per ``gap``."""

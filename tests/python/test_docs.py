@@ -60,6 +60,8 @@ _TINY = {
 _BEFORE: dict[str, list[tuple[str, ...]]] = {
     "report": [(), ("--out", "before"), ("--out", "after")],
     "export": [()],
+    "bundle": [()],
+    "cite": [()],
     "diff": [("--out", "before"), ("--out", "after")],
     "read": [("--pcap", "captures")],
 }
@@ -158,6 +160,8 @@ def test_a_command_works(command: Command, invoke: Invoke) -> None:
     write_files(command.document)
     for options in _BEFORE.get(words[0], []):
         assert invoke("compare", "reno", "cubic", *_TINY["compare"], *options).exit_code == 0
+    if words[:2] == ["bundle", "--check"]:
+        assert invoke("bundle", "results/compare/latest", "--out", words[2]).exit_code == 0
     short = _SHORT if words[0] == "run" and "kernel" in words else ()
     result = invoke(*words, *_TINY.get(words[0], ()), *short)
     requires.foreign_stacks(result.output)

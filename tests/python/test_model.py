@@ -19,7 +19,7 @@ from bench.accuracy import Known
 from weir import _native
 from weir.advice.predictions import predictive
 from weir.estimates import draws
-from weir.estimates.quantity import share
+from weir.estimates.quantity import Quantity, share
 from weir.modelling import inputs, tested
 from weir.modelling.measured import Measurement
 
@@ -412,13 +412,19 @@ def test_intervals_have_their_known_width() -> None:
     found = share(5, 100)
     assert (found.low, found.high) == pytest.approx((0.01643, 0.11284), abs=1e-5)
     # Two deviations of 0.1 from the measured flow, and of 0.01 from Linux's TCP.
-    alike = predictive([2.0, 2.0], 0.1)
+    alike = _predictive([2.0, 2.0], 0.1)
     assert (alike.value, alike.high) == pytest.approx((2.0, 2.0 * math.exp(math.hypot(0.2, 0.02))))
-    assert predictive([1.0, 1.0, 8.0], 0.0).value == 1.0
+    assert _predictive([1.0, 1.0, 8.0], 0.0).value == 1.0
     # Where one further value of a normal distribution lies: t s √(1 + 1/n) on either side.
-    spread = predictive([1.0, 2.0, 4.0], 0.0, unlike=0.0)
+    spread = _predictive([1.0, 2.0, 4.0], 0.0, unlike=0.0)
     half = stats.t.ppf(0.975, 2) * math.log(2) * math.sqrt(1 + 1 / 3)
     assert (spread.low, spread.high) == pytest.approx((2 * math.exp(-half), 2 * math.exp(half)))
+
+
+def _predictive(values: list[float], off: float, **more: float) -> Quantity:
+    found = predictive(values, off, **more)  # type: ignore[arg-type]
+    assert found is not None
+    return found
 
 
 def _of_late_packets(

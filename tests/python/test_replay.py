@@ -19,6 +19,7 @@ from weir.base.errors import InputError
 from weir.laboratory import page, replay
 from weir.report.animation import Excerpt
 from weir.scenario.source import Source, library, read
+from weir.scenario.toml import toml
 
 INDEX = """<html><head>
 <meta content="default-src 'none'; script-src 'self' file: 'wasm-unsafe-eval'; style-src 'self'">
@@ -47,7 +48,7 @@ def built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_text_in_the_page_is_the_whole_scenario(name: str) -> None:
     """Also what its files contain: a page reads none."""
     whole = read(name).at({})
-    again = _native.Scenario.parse(replay.toml(whole.fields), [], "page")
+    again = _native.Scenario.parse(toml(whole.fields), [], "page")
     found = again.fields()
     found.pop("sweep", None)
     assert found == whole.fields
@@ -56,15 +57,15 @@ def test_the_text_in_the_page_is_the_whole_scenario(name: str) -> None:
 def test_any_text_is_kept() -> None:
     name = 'quote " \\ newline \n tab \t control \x01 \x7f letter ü </script>'
     fields = {**read("two-flows").at({}).fields, "description": name}
-    again = _native.Scenario.parse(replay.toml(fields), [], "page")
+    again = _native.Scenario.parse(toml(fields), [], "page")
     assert again.fields()["description"] == name
 
 
 def test_numbers_without_an_end_are_toml() -> None:
-    text = replay.toml({"a": math.inf, "b": [-math.inf, 1.5], "c": None})
+    text = toml({"a": math.inf, "b": [-math.inf, 1.5], "c": None})
     assert tomllib.loads(text) == {"a": math.inf, "b": [-math.inf, 1.5]}
     with pytest.raises(TypeError, match="null"):
-        replay.toml({"a": [1, None]})
+        toml({"a": [1, None]})
 
 
 def test_the_page_holds_scenario_seed_and_time(invoke: Invoke, built: Path) -> None:

@@ -18,8 +18,9 @@ from weir.base.errors import InputError
 from weir.laboratory import page as built
 from weir.laboratory import replay
 from weir.scenario.source import read
+from weir.scenario.toml import toml
 
-pytest.importorskip("material", reason="mkdocs-material is not installed: pip install 'weir[docs]'")
+pytest.importorskip("material", reason="mkdocs-material is not installed: `make setup` does it")
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -129,7 +130,7 @@ def test_an_example_shows_the_run_of_its_command(site: Path, chromium: Any, tmp_
 def test_a_link_holds_scenario_seed_and_time() -> None:
     whole = read("two-flows").at({})
     fields = dict(parse_qsl(replay.fragment(whole, "two-flows", 7, 1.5)))
-    assert fields == {"text": replay.toml(whole.fields), "seed": "7", "t": "1.5"}
+    assert fields == {"text": toml(whole.fields), "seed": "7", "t": "1.5"}
 
 
 def test_every_picture_of_the_concepts_has_its_command() -> None:

@@ -7,6 +7,8 @@ import os
 import resource
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import requires
 from conftest import PATIENCE_S, Invoke, started, until
 
 from weir import _native
@@ -399,3 +402,18 @@ def test_a_receiver_in_the_background_of_a_script_heeds_interrupts(tmp_path: Pat
         assert "listening" in receiver.stderr.readline()
         receiver.send_signal(signal.SIGINT)
         assert receiver.wait(timeout=20) == 130
+
+
+@requires.namespaces
+def test_a_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path) -> None:
+    """Its mount is read-only, which holds for root too."""
+    receive = f"{sys.executable} -m weir recv --dir {tmp_path} --bind 127.0.0.1:0"
+    mounted = f"mount -t tmpfs -o ro none {tmp_path} && exec {receive}"
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", mounted],  # noqa: S607
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    assert done.returncode == 1
+    assert done.stderr == f"weir: cannot use '{tmp_path}': Read-only file system\n"

@@ -142,6 +142,9 @@ pub struct AckEvent {
     pub loss: Option<LossSample>,
     /// Whether it moved nothing forward.
     pub duplicate: bool,
+    /// Whether the path reorders by more than three segments: then what is delivered counts, in whatever
+    /// order.
+    pub any_order: bool,
     /// Whether header prediction expects it (Jacobson's; Linux's fast path): no SACK block, no
     /// congestion echo, the same window as before.
     pub predicted: bool,

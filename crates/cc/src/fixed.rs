@@ -15,10 +15,12 @@ pub struct Fixed {
 }
 
 impl Fixed {
+    /// A window that bounds nothing: half of the range, so that sums with it cannot overflow.
+    pub const UNBOUNDED: Bytes = Bytes(u64::MAX / 2);
+
     /// A window of `segments` of `mss` bytes, or none at all.
     pub fn new(segments: Option<u64>, mss: Bytes) -> Self {
-        // Half of the range, so that sums with it cannot overflow.
-        let cwnd = segments.map_or(Bytes(u64::MAX / 2), |n| mss * n.max(1));
+        let cwnd = segments.map_or(Self::UNBOUNDED, |n| mss * n.max(1));
         Self { cwnd }
     }
 }

@@ -175,10 +175,11 @@ impl AckClockedWindow {
     }
 }
 
-/// Whether the window may grow at all: the acknowledgement moved `snd_una`, and the transport is
-/// not busy lowering the window (Linux's `tcp_may_raise_cwnd`, for paths that reorder little).
+/// Whether the window may grow at all: the acknowledgement moved `snd_una`, or where the path reorders
+/// delivered anything, and the transport is not busy lowering the window (Linux's `tcp_may_raise_cwnd`).
 pub(crate) fn may_raise(cx: &CcContext<'_>, ack: &AckEvent) -> bool {
-    ack.cum_acked > Bytes::ZERO && !matches!(cx.state, RecoveryState::Recovery | RecoveryState::Cwr)
+    let news = if ack.any_order { ack.acked } else { ack.cum_acked };
+    news > Bytes::ZERO && !matches!(cx.state, RecoveryState::Recovery | RecoveryState::Cwr)
 }
 
 /// `bytes` less what does not fill a segment.

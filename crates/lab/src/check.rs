@@ -58,6 +58,12 @@ fn check_topology(topology: &Topology) -> Checked {
     }
     for (section, queue) in topology.queues() {
         queue.0.check(&section)?;
+        let product = queue.as_size().filter(|size| matches!(size, BufferSize::Bdp(_)));
+        let allowed = "without a round trip (topology.rtt = 0ns) there is no bandwidth-delay product: \
+                       write a size in packets, bytes or time, as in 64p, 64kb or 20ms";
+        if let Some(size) = product {
+            require(!topology.rtt.is_zero(), section, size, allowed)?;
+        }
     }
     for (section, agent) in topology.agents() {
         agent.check(&section)?;
@@ -127,6 +133,16 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     };
     let allowed = format!("{shortest} to {longest} bytes");
     require((shortest..=longest).contains(&u64::from(mss)), key("mss"), mss, allowed)?;
+    if let (Some(mtu), false) =
+        (scenario.topology.mtu, matches!(flow.stack, Protocol::Contender(_)))
+    {
+        let headers = flow.headers();
+        let allowed = format!(
+            "topology.mtu = {mtu} with {headers} bytes of headers lets none pass that is longer than {}",
+            mtu.get().saturating_sub(u64::from(headers))
+        );
+        require(u64::from(mss + headers) <= mtu.get(), key("mss"), mss, allowed)?;
+    }
     if let Some(rate) = flow.quick_start {
         let allowed = "its controller asks the routers for something else";
         require(!uses_router_feedback(flow), key("quick_start"), rate, allowed)?;

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use weir_foreign::{Settings, StackName, StackNameError};
-use weir_scene::{Ends, UdpConfig};
-use weir_transport::{Config, DelayedAck, RoutePolicy, Stack, WindowLimit};
+use weir_scene::{Ends, IP_HEADER, UDP_HEADER, UdpConfig};
+use weir_transport::{Config, DelayedAck, RoutePolicy, Segment, Stack, WindowLimit};
 use weir_units::{Bytes, Duration, Rate};
 
 use crate::contender::ContenderName;
@@ -59,8 +59,9 @@ section! {
         host_time: Duration = Duration::ZERO,
         /// Socket buffer in which packets wait for `host_time`; by default unlimited.
         host_buffer: Option<Bytes> = None,
-        /// Payload bytes of a segment; by default 1448, of a `udp` datagram 1472: a 1500-byte packet. Of
-        /// another project's stack: the largest UDP payload that it probes for, by default 1452.
+        /// Payload bytes of a segment; by default 1448, of a `udp` datagram 1472: a 1500-byte packet, or what
+        /// `topology.mtu` lets pass. Of another project's stack: the largest UDP payload that it probes
+        /// for, by default 1452.
         mss: Option<u32> = None,
         /// Implementation of the connection in world `kernel`: the kernel's TCP, or Weir's on the same
         /// links. No effect in other worlds.
@@ -158,6 +159,9 @@ pub enum Protocol {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failure(pub RoutePolicy);
 
+/// With padding.
+const TIMESTAMPS_LEN: u32 = 12;
+
 /// [`DelayedAck`] as a scenario writes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Acknowledging(pub DelayedAck);
@@ -167,14 +171,34 @@ pub struct Acknowledging(pub DelayedAck);
 pub struct Limit(pub WindowLimit);
 
 impl Flow {
-    /// Fills in the defaults that depend on other keys, of the flow with this index.
-    pub(crate) fn complete(&mut self, index: usize) {
+    /// Fills in the defaults that depend on other keys, of the flow with this index: segments are no longer than
+    /// the bottleneck lets pass.
+    pub(crate) fn complete(&mut self, index: usize, mtu: Option<Bytes>) {
         self.name.get_or_insert_with(|| format!("flow{index}"));
+        let headers = self.headers();
+        let fits = |usual: u32| match mtu {
+            Some(mtu) if mtu.get() > u64::from(headers) => {
+                usual.min(u32::try_from(mtu.get()).unwrap_or(u32::MAX) - headers)
+            }
+            _ => usual,
+        };
         self.mss.get_or_insert(match self.stack {
-            Protocol::Udp => UdpConfig::default().payload,
-            Protocol::Reliable(_) | Protocol::Contender(_) => Config::default().mss,
-            Protocol::Foreign(_) => u32::from(Settings::default().max_payload),
+            Protocol::Udp => fits(UdpConfig::default().payload),
+            Protocol::Reliable(_) => fits(Config::default().mss),
+            Protocol::Contender(_) => Config::default().mss,
+            Protocol::Foreign(_) => fits(u32::from(Settings::default().max_payload)),
         });
+    }
+
+    /// What is in each packet with data beyond its payload.
+    pub(crate) fn headers(&self) -> u32 {
+        let timestamps = if self.timestamps { TIMESTAMPS_LEN } else { 0 };
+        match self.stack {
+            Protocol::Reliable(_) | Protocol::Contender(_) => {
+                IP_HEADER + Segment::BASE_HEADER_LEN as u32 + timestamps
+            }
+            Protocol::Udp | Protocol::Foreign(_) => IP_HEADER + UDP_HEADER,
+        }
     }
 
     /// What carries its workload.

@@ -99,7 +99,7 @@ impl ScenarioFile {
     fn complete(&mut self) {
         self.topology.complete();
         for (index, flow) in self.flow.iter_mut().enumerate() {
-            flow.complete(index);
+            flow.complete(index, self.topology.mtu);
         }
     }
 }

@@ -201,3 +201,19 @@ fn files_that_are_no_scenarios() {
         .concat();
     insta::assert_snapshot!(messages);
 }
+
+/// Values that would give results of nothing: segments that no link lets pass, a product without a round trip.
+#[test]
+fn what_could_give_no_result_is_refused() {
+    let refused = |text: &str| refusal(&format!("[topology]\n{text}\n{FLOW}mss = 1448"), &[]);
+    let long = refused("mtu = \"1kb\"");
+    assert!(long.contains("flow.0.mss: 1448 is not allowed; topology.mtu = 1kb"), "{long}");
+    assert!(long.ends_with("lets none pass that is longer than 948"), "{long}");
+    let product = refused("rtt = \"0s\"");
+    assert!(
+        product.contains("topology.queue: 1bdp is not allowed; without a round trip"),
+        "{product}"
+    );
+    let scenario = Scenario::parse(&format!("[topology]\nmtu = \"1kb\"\n{FLOW}"), &[], "slow.toml");
+    assert!(scenario.is_ok(), "by default segments fit");
+}

@@ -88,6 +88,16 @@ impl TokenBucket {
         done
     }
 
+    /// How many bytes may go at once at `now`.
+    pub(crate) fn ready(&self, now: Instant) -> Bytes {
+        if self.filled > now {
+            // What waits has taken all, and some of what is to come.
+            return Bytes::ZERO;
+        }
+        let tokens = self.tokens + self.rate.work(self.filled, now);
+        Bytes((tokens.min(work(self.burst)) / NANO_BITS_PER_BYTE) as u64)
+    }
+
     fn fill(&mut self, now: Instant) {
         let added = self.rate.work(self.filled, now);
         self.tokens = (self.tokens + added).min(work(self.burst));
@@ -130,3 +140,23 @@ fn work(len: Bytes) -> u128 {
 }
 
 pub(crate) const NANO_BITS_PER_BYTE: u128 = 8 * 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is left counts as capacity: a server that uses it up sends more than its rate, and no more than it can.
+    #[test]
+    fn what_is_ready_is_what_was_not_taken() {
+        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
+        // Ten bytes a second.
+        let rate = Schedule::from(Rate::from_bits_per_sec(80));
+        let mut bucket = TokenBucket::new(rate, Bytes(100));
+        assert_eq!(bucket.ready(at(0)), Bytes(100));
+        assert!(bucket.try_take(at(0), Bytes(60)));
+        assert_eq!((bucket.ready(at(0)), bucket.ready(at(3))), (Bytes(40), Bytes(70)));
+        assert_eq!(bucket.ready(at(60)), Bytes(100));
+        assert_eq!(bucket.take(at(0), Bytes(100)), at(6));
+        assert_eq!((bucket.ready(at(5)), bucket.ready(at(7))), (Bytes::ZERO, Bytes(10)));
+    }
+}

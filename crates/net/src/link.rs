@@ -306,6 +306,11 @@ impl<P: Parcel + Clone> Link<P> {
         self.server.burst()
     }
 
+    /// How many of these are left at `now`.
+    pub fn ready(&self, now: Instant) -> Bytes {
+        self.server.ready(now)
+    }
+
     /// Checks what must always hold: nothing appears or vanishes, no more is sent than the rate
     /// allows, and what is on the wire is in order.
     pub fn check(&self) -> Result<(), Violation> {

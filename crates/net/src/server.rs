@@ -101,6 +101,14 @@ impl Server {
         }
     }
 
+    /// How many of these may go at `now`.
+    pub(crate) fn ready(&self, now: Instant) -> Bytes {
+        match self {
+            Self::Bucket(bucket) => bucket.ready(now),
+            _ => Bytes::ZERO,
+        }
+    }
+
     /// At most what the end of the service in progress sends at once.
     pub(crate) fn last_part(&self) -> Bytes {
         match self {

@@ -14,10 +14,12 @@ pub(crate) struct Difference {
     pub(crate) actual: String,
 }
 
-/// Returns the first field in which `actual` differs. Timestamps may differ as much as times.
+/// Returns the first field in which `actual`, which is the sum of several segments if it is `merged`, differs.
+/// Timestamps may differ as much as times.
 pub(crate) fn difference(
     expected: &Packet,
     actual: &Packet,
+    merged: bool,
     tolerance: Duration,
 ) -> Option<Difference> {
     let numbers = [
@@ -25,8 +27,10 @@ pub(crate) fn difference(
         ("tcp_data_len", expected.len, actual.len),
         ("tcp_ack", expected.ack, actual.ack),
     ];
-    // Where a sender pushes within what it has depends on its buffers: only a written `P` is compared.
-    let ignored = if expected.flags.contains(Flags::PSH) { 0 } else { Flags::PSH.0 };
+    // Where a sender pushes within what it has depends on its buffers: only a written `P` is compared, and where
+    // segments are merged, that depends on the host's offload.
+    let compared = expected.flags.contains(Flags::PSH) && !merged;
+    let ignored = if compared { 0 } else { Flags::PSH.0 };
     if (expected.flags.0 ^ actual.flags.0) & !ignored != 0 {
         return found("tcp_flags", flags_text(expected.flags), flags_text(actual.flags));
     }

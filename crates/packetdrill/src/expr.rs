@@ -104,7 +104,7 @@ pub(crate) fn parse(code: &str, line: u32) -> Result<Vec<Assertion>, ScriptError
         let condition = parser.or()?;
         if parser.lexer.eat(&Token::Symbol(",")) {
             // Python shows its value; we show the values of all names.
-            parser.or()?;
+            parser.lexer.skip_statement();
         }
         let text = code[start..lexer.position()].split_whitespace().collect::<Vec<_>>().join(" ");
         if !lexer.is_done() && !lexer.eat(&Token::End) {

@@ -68,6 +68,10 @@ pub struct Settings {
     pub tolerance: Duration,
     /// `net.ipv4` sysctls with their values.
     pub sysctls: Vec<(Sysctl, i64)>,
+    /// `tcp_rmem`: the smallest, the first and the largest receive buffer, as Linux counts memory.
+    pub receive_memory: Option<[u64; 3]>,
+    /// `net.ipv4` sysctls with values that make no difference here, for a kernel.
+    pub neutral: Vec<(String, String)>,
 }
 
 impl Settings {
@@ -119,6 +123,10 @@ sysctls! {
     SlowStartAfterIdle = "tcp_slow_start_after_idle", 0, 0..=1;
     /// Retransmissions of a SYN before the connection fails.
     SynRetries = "tcp_syn_retries", 6, 1..=127;
+    /// Retransmissions of the answer to a SYN before the connection fails.
+    SynAckRetries = "tcp_synack_retries", 5, 0..=127;
+    /// Retransmissions of data before the connection fails.
+    Retries = "tcp_retries2", 15, 0..=255;
 }
 
 /// Something that happens at a time.
@@ -243,6 +251,8 @@ pub enum CallKind {
     ReadFlags(i32),
     /// `setsockopt(…)`.
     SetOption(i32, SocketOption),
+    /// `getsockopt(fd, SOL_SOCKET, SO_ERROR, [0], [4])`: no error waits to be reported.
+    NoError(i32),
 }
 
 impl CallKind {
@@ -260,7 +270,8 @@ impl CallKind {
             | Self::Shutdown(fd, _)
             | Self::SetNonBlocking(fd, _)
             | Self::ReadFlags(fd)
-            | Self::SetOption(fd, _) => Some(*fd),
+            | Self::SetOption(fd, _)
+            | Self::NoError(fd) => Some(*fd),
         }
     }
 }
@@ -281,6 +292,8 @@ pub enum Shut {
 pub enum SocketOption {
     /// Without effect on a script, as `SO_REUSEADDR`.
     Ignored,
+    /// `TCP_NODELAY`.
+    NoDelay(bool),
     /// `TCP_CONGESTION`.
     Congestion(String),
     /// `TCP_USER_TIMEOUT`, in milliseconds.

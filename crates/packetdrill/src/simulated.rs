@@ -3,8 +3,7 @@
 //! Differences between the two sides of the translation:
 //!
 //! * The MSS option counts the payload without the timestamps option in our transport, with it in TCP (RFC 6691).
-//! * Linux estimates how long the peer's segments are; ours expects segments as long as its own, which here
-//!   are those of the peer's SYN.
+//! * Linux estimates how long the peer's segments are; ours expects them to be as long as those it may send.
 //! * A closed socket has no reader: new data is answered with a reset (RFC 2525 §2.17), as in Linux.
 
 mod sockets;
@@ -24,6 +23,8 @@ use crate::script::{Call, Settings, Sysctl};
 #[derive(Debug)]
 pub struct Simulated {
     config: Config,
+    syn_retries: u32,
+    syn_ack_retries: u32,
     accepts_ecn: bool,
     offers_ecn: bool,
     now: Instant,
@@ -32,6 +33,8 @@ pub struct Simulated {
     failure: Option<ConnectionError>,
     /// The application has closed the connection's descriptor.
     orphaned: bool,
+    /// It has shut the reading side down.
+    reads_no_more: bool,
     sent: VecDeque<Sent>,
 }
 
@@ -41,12 +44,16 @@ impl Simulated {
         let ecn = settings.sysctl(Sysctl::Ecn);
         let config = Config::new(settings.stack.clone())
             .with_mss(MSS)
-            .with_recv_buffer(RECV_BUFFER)
+            .with_nagle(true)
+            .with_max_retransmits(settings.sysctl(Sysctl::Retries) as u32)
             .with_sack(settings.sysctl(Sysctl::Sack) == 1)
             .with_timestamps(settings.sysctl(Sysctl::Timestamps) == 1)
             .with_slow_start_after_idle(settings.sysctl(Sysctl::SlowStartAfterIdle) == 1);
+        let config = with_receive_memory(config, settings.receive_memory);
         Self {
             config,
+            syn_ack_retries: settings.sysctl(Sysctl::SynAckRetries) as u32,
+            syn_retries: settings.sysctl(Sysctl::SynRetries) as u32,
             accepts_ecn: ecn > 0,
             offers_ecn: ecn == 1,
             now: START,
@@ -54,26 +61,23 @@ impl Simulated {
             connection: None,
             failure: None,
             orphaned: false,
+            reads_no_more: false,
             sent: VecDeque::new(),
         }
     }
 
     /// The configuration of a connection; ECN also if the controller needs it.
-    fn config(&self, ecn: bool) -> Config {
-        self.config.clone().with_ecn(ecn.then_some(true))
+    fn config(&self, ecn: bool, syn_retries: u32) -> Config {
+        let config = self.config.clone().with_ecn(ecn.then_some(true));
+        config.with_max_syn_retransmits(Some(syn_retries))
     }
 
     /// Collects what the connection sends and reports.
     fn settle(&mut self) {
         let Some(connection) = &mut self.connection else { return };
         while let Some(transmit) = connection.poll_transmit(self.now) {
-            let mut segment = transmit.segment;
-            if let Some(mss) = &mut segment.options.mss {
-                // What this host announces does not depend on the peer.
-                *mss = u16::try_from(self.config.mss).unwrap_or(u16::MAX);
-            }
             let at = self.now.saturating_since(START);
-            self.sent.push_back(Sent { at, segment, ecn: transmit.ecn });
+            self.sent.push_back(Sent { at, segment: transmit.segment, ecn: transmit.ecn });
         }
         while let Some(event) = connection.poll_event() {
             if let Event::Failed(error) = event {
@@ -82,8 +86,16 @@ impl Simulated {
         }
     }
 
-    /// A host answers a segment of no connection with a reset (RFC 9293 §3.10.7.1).
+    fn is_listening(&self) -> bool {
+        self.sockets.values().any(|socket| socket.listening)
+    }
+
+    /// A host answers a segment of no connection with a reset (RFC 9293 §3.10.7.1); one that listens drops what
+    /// neither opens nor acknowledges anything (§3.10.7.2).
     fn refuse(&mut self, segment: &Segment) {
+        if self.is_listening() && !segment.flags.contains(Flags::ACK) {
+            return;
+        }
         let reset = if segment.flags.contains(Flags::ACK) {
             Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() }
         } else {
@@ -107,7 +119,7 @@ impl Simulated {
         );
         match self.failure.take() {
             Some(error) => Returned::Error(errno(&error)),
-            None if ended => Returned::Value(0),
+            None if ended || self.reads_no_more => Returned::Value(0),
             None => Returned::Blocks("EAGAIN"),
         }
     }
@@ -178,17 +190,21 @@ impl Endpoint for Simulated {
         if let Some(mss) = &mut segment.options.mss
             && segment.options.timestamps.is_some()
             && self.config.timestamps
+            && *mss > 0
         {
-            *mss = mss.saturating_sub(TIMESTAMPS_LEN);
+            *mss = mss.saturating_sub(TIMESTAMPS_LEN).max(1);
         }
-        let is_open = self.connection.is_none() && segment.flags.contains(Flags::SYN);
-        if is_open && self.sockets.values().any(|socket| socket.listening) {
-            let mss = segment.options.mss.map_or(DEFAULT_MSS, u32::from).min(self.config.mss);
-            let config = self.config(self.accepts_ecn).with_mss(mss);
+        let others = [Flags::ACK, Flags::RST, Flags::FIN];
+        let opens = segment.flags.contains(Flags::SYN)
+            && !others.iter().any(|flag| segment.flags.contains(*flag));
+        if self.connection.is_none() && opens && self.is_listening() {
+            let config = self.config(self.accepts_ecn, self.syn_ack_retries);
             self.connection = Some(Connection::listen(&config, stream(1, "packetdrill")));
         }
         let now = self.now;
-        let Some(connection) = &mut self.connection else {
+        // A connection that has ended is no more, except that its descriptor reports how.
+        let open = self.connection.as_mut().filter(|connection| !connection.is_closed());
+        let Some(connection) = open else {
             self.refuse(&segment);
             return Ok(());
         };
@@ -215,6 +231,19 @@ impl Endpoint for Simulated {
         connection.account_time(now);
         Ok(info(connection))
     }
+}
+
+/// The window's scale is that of the largest buffer, and the first window half of the first one, in whole
+/// segments and at most 64 KB (`tcp_select_initial_window`).
+fn with_receive_memory(config: Config, memory: Option<[u64; 3]>) -> Config {
+    let [_, first, largest] = memory.unwrap_or(RECEIVE_MEMORY);
+    let config = config.with_recv_buffer(Bytes(largest));
+    let (half, mss) = (first / 2, u64::from(MSS));
+    if half >= u64::from(u16::MAX) {
+        return config;
+    }
+    let window = if half > mss { half - half % mss } else { half.max(1) };
+    config.with_initial_recv_window(Some(Bytes(window)))
 }
 
 /// The fields of `struct tcp_info`. Linux counts in segments.
@@ -285,11 +314,9 @@ fn errno(error: &ConnectionError) -> &'static str {
 const START: Instant = Instant::from_nanos(10_000_000_000);
 /// Ethernet's, without the headers of IP and TCP.
 const MSS: u32 = 1_460;
-/// What a SYN without the option means (RFC 9293 §3.7.1).
-const DEFAULT_MSS: u32 = 536;
 /// With padding.
 const TIMESTAMPS_LEN: u16 = 12;
-/// The largest receive buffer of Linux (`net.ipv4.tcp_rmem`).
-const RECV_BUFFER: Bytes = Bytes(6 << 20);
+/// Linux's default (`net.ipv4.tcp_rmem`).
+const RECEIVE_MEMORY: [u64; 3] = [4_096, 131_072, 6 << 20];
 /// More expiries without anything sent are an endless loop.
 const MAX_STEPS: u32 = 1_000_000;

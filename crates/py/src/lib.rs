@@ -75,11 +75,20 @@ mod _native {
     #[pymodule_export]
     use super::transfer::{TransferError, receive_files, send_files};
     #[pymodule_export]
-    use super::version;
+    use super::{build, version};
 }
 
 /// The version of the compiled core.
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")
+}
+
+/// The commit that it was built from, and its optional features. Who builds it names the commit.
+#[pyfunction]
+fn build() -> (Option<&'static str>, Vec<&'static str>) {
+    let commit = option_env!("WEIR_COMMIT").filter(|commit| !commit.is_empty());
+    let foreign = cfg!(feature = "foreign").then_some("foreign");
+    let checked = cfg!(debug_assertions).then_some("assertions");
+    (commit, foreign.into_iter().chain(checked).collect())
 }

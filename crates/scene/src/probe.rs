@@ -22,6 +22,8 @@ struct LinkSample {
     stats: Stats,
     /// Bytes that have left the server, the sent part of the packet at hand included.
     sent: Bytes,
+    /// Bytes that may go at once.
+    ready: Bytes,
 }
 
 impl LinkProbe {
@@ -122,12 +124,13 @@ fn busy(spec: &LinkSpec, stats: &Stats, span: Duration) -> Option<f64> {
 impl LinkSample {
     fn take<L: Clone>(now: Instant, link: &mut HostedLink<L>) -> Self {
         let stats = link.link.stats(now);
-        Self { at: now, stats, sent: link.link.sent(now) }
+        Self { at: now, stats, sent: link.link.sent(now), ready: link.link.ready(now) }
     }
 
-    /// Bytes sent since `before` over what the link could have sent.
+    /// Bytes sent since `before` over what the link could have sent, which is more than its rate allows where
+    /// a token bucket had tokens.
     fn utilisation<L: Clone>(&self, before: &Self, link: &HostedLink<L>) -> Option<f64> {
-        let capacity = link.link.capacity(before.at, self.at)?;
+        let capacity = link.link.capacity(before.at, self.at)? + before.ready;
         let sent = self.sent.saturating_sub(before.sent);
         (capacity > Bytes::ZERO).then(|| sent.get() as f64 / capacity.get() as f64)
     }

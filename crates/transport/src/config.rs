@@ -92,10 +92,15 @@ pub struct Config {
     pub fixed_rto: Option<Duration>,
     /// Timeouts in a row after which the connection fails.
     pub max_retransmits: u32,
+    /// Timeouts in a row after which a handshake fails; by default as many as later on.
+    pub max_syn_retransmits: Option<u32>,
     /// Time without progress after which the connection fails.
     pub max_wait: Option<Duration>,
     /// Send new data on the first two duplicate acknowledgements (RFC 3042).
     pub limited_transmit: bool,
+    /// Let a segment that is not full wait as long as one like it is out (Nagle, RFC 9293 §3.7.4), as TCP
+    /// does for programs that do not set `TCP_NODELAY`. Those that mind do, as does Weir.
+    pub nagle: bool,
     /// The most segments that leave at once where the windows and the pacer allow, as segmentation
     /// offload sends them; 1 for one by one.
     pub gso: u32,
@@ -142,8 +147,10 @@ impl Default for Config {
             max_rto: Duration::from_secs(120),
             fixed_rto: None,
             max_retransmits: 15,
+            max_syn_retransmits: None,
             max_wait: None,
             limited_transmit: true,
+            nagle: false,
             gso: 1,
             cwnd_validation: true,
             slow_start_after_idle: true,

@@ -14,6 +14,8 @@ pub enum HostProfile {
     /// * A handshake's timeout doubles from the fifth on (Linux's `tcp_syn_linear_timeouts`), up to a second.
     /// * A timeout doubles five times at most: where a quarter is lost both ways, one try in sixty is the
     ///   fifth in a row to fail by chance, and the next should not be seconds away.
+    /// * Nor does it grow beyond a second by doubling (picoquic: two), and what a path held through three
+    ///   timeouts is not taken for its round trip: a sender goes on soon after an outage.
     /// * `rack` sends two segments after a timeout, the oldest one twice if no other waits: one try in five then
     ///   fails where two in five did (RFC 9002 §6.2.4).
     /// * What leaves while nothing is on its way begins a new interval of the delivery rate

@@ -36,6 +36,8 @@ pub struct RttConfig {
     pub initial_rto: Duration,
     /// How many times the timeout doubles at most (RFC 6298 §5.5).
     pub max_doublings: u32,
+    /// How far doubling lengthens a timeout at most.
+    pub longest_backoff: Duration,
     /// A timeout that neither samples nor back-off move.
     pub fixed_rto: Option<Duration>,
 }
@@ -53,6 +55,7 @@ pub struct RttConfig {
 ///     max_rto: ms(60_000),
 ///     initial_rto: ms(1_000),
 ///     max_doublings: 16,
+///     longest_backoff: Duration::MAX,
 ///     fixed_rto: None,
 /// });
 /// let sent = Outstanding { snd_una: 1_000, snd_nxt: 2_000 };
@@ -159,7 +162,9 @@ impl RttEstimator {
         self.config.fixed_rto.unwrap_or_else(|| {
             let doublings = self.backoff.min(self.config.max_doublings);
             let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
-            self.base_rto().saturating_mul(factor).min(self.config.max_rto)
+            let base = self.base_rto();
+            let longest = self.config.longest_backoff.max(base).min(self.config.max_rto);
+            base.saturating_mul(factor).min(longest)
         })
     }
 

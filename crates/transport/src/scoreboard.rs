@@ -15,7 +15,7 @@ use std::ops::Range;
 use weir_cc::LossSample;
 use weir_units::{Bytes, Instant};
 
-pub(crate) use self::covered::{AckTime, Covered};
+pub(crate) use self::covered::{AckTime, Covered, Dsack};
 pub(crate) use self::sent::{Fate, Sent, Transmission};
 
 use crate::pause::Pause;
@@ -133,7 +133,9 @@ impl Scoreboard {
             let first = out.sack_sent.map_or(segment.sent_at, |(first, _)| first);
             out.sack_sent = Some((first, segment.sent_at));
             out.original_acked |= segment.end() <= high;
-            out.reordered |= segment.end() <= highest;
+            if segment.end() <= highest {
+                out.note_late(segment.start);
+            }
         }
         out.note(&segment, cx, None);
     }
@@ -160,7 +162,9 @@ impl Scoreboard {
                     let first = out.cum_sent.map_or(segment.sent_at, |(first, _)| first);
                     out.cum_sent = Some((first, segment.sent_at));
                     out.original_acked |= segment.end() <= high;
-                    out.reordered |= segment.end() <= cx.highest;
+                    if segment.end() <= cx.highest {
+                        out.note_late(segment.start);
+                    }
                 }
             }
             if covered < u64::from(segment.len) {
@@ -180,6 +184,22 @@ impl Scoreboard {
         while self.retransmissions.front().is_some_and(|sent| sent.end() <= to) {
             self.retransmissions.pop_front();
         }
+    }
+
+    /// What a report that the segments in `copy` arrived twice says of them. One that was acknowledged
+    /// selectively below others, before its repetition arrived, was late and not lost
+    /// (`tcp_sacktag_one`).
+    pub(crate) fn report_twice(&self, copy: &Range<u64>, out: &mut Covered) -> Dsack {
+        // Of those no longer outstanding nothing is known.
+        let mut was_resent = copy.end <= self.una;
+        let highest = self.highest_sacked();
+        for segment in self.within(copy.clone()).filter(|s| s.was_retransmitted()) {
+            was_resent = true;
+            if segment.fate == Fate::Sacked && segment.end() < highest {
+                out.note_late(segment.start);
+            }
+        }
+        Dsack { end: copy.end, was_resent }
     }
 
     /// Takes `len` bytes of a segment out of the sums.
@@ -314,6 +334,14 @@ impl Scoreboard {
     /// The end of the highest segment selectively acknowledged; `una` when there is none.
     pub(crate) fn highest_sacked(&self) -> u64 {
         self.sacked_ranges.last().map_or(self.una, |range| range.end)
+    }
+
+    /// How far the newest delivery lies above `low`, which was delivered after it (Linux's
+    /// `tcp_check_sack_reordering`).
+    pub(crate) fn distance_above(&self, low: u64, mss: u64) -> u64 {
+        let top =
+            self.sacked_ranges.last().map_or(self.una, |range| range.end - mss.min(range.end));
+        top.saturating_sub(low)
     }
 
     pub(crate) fn una(&self) -> u64 {

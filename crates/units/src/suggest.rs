@@ -37,13 +37,14 @@ impl<'a, I: Iterator<Item = &'a str> + Clone> fmt::Display for Known<'a, I> {
     }
 }
 
-/// The name that differs from `wanted` in the fewest letters, if these are few.
+/// The name that differs from `wanted` in the fewest letters, if these are few. Capitals are no difference.
 fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = wanted.to_ascii_lowercase();
     let letters = wanted.chars().count();
     if letters > LONGEST {
         return None;
     }
-    let near = names.map(|name| (distance(wanted, name), name)).min_by_key(|(far, _)| *far);
+    let near = names.map(|name| (distance(&wanted, name), name)).min_by_key(|(far, _)| *far);
     let most = |name: &str| (letters.min(name.chars().count()) / 3).clamp(1, 3);
     near.filter(|(far, name)| *far <= most(name)).map(|(_, name)| name)
 }
@@ -84,6 +85,8 @@ mod tests {
         assert_eq!(meant("renoo"), Some("reno"));
         assert_eq!(meant("bbr4"), Some("bbr"));
         assert_eq!(meant("hihgspede"), Some("highspeed"));
+        assert_eq!(meant("BBR"), Some("bbr"));
+        assert_eq!(meant("Reno"), Some("reno"));
         assert_eq!(meant("sctp"), None);
         assert_eq!(meant("rate"), None);
         assert_eq!(meant(&"x".repeat(10_000)), None);

@@ -10,9 +10,10 @@ from typing import Any
 
 from weir import _native
 from weir.advice.choices import Option
-from weir.estimates.draws import draw
+from weir.advice.conditioned import conditioned, typical_miss
 from weir.estimates.path import Path
 from weir.estimates.quantity import Quantity
+from weir.modelling.loads import Load
 from weir.modelling.measured import Flow, Measurement
 from weir.modelling.simulate import Check, Job, run_all, unlimited_keys
 from weir.statistics.intervals import t_quantile
@@ -43,16 +44,18 @@ class Work:
 
 @dataclass(frozen=True)
 class Prediction:
-    """What an option would get."""
+    """What an option would get, or got. None is a value that no run has."""
 
     option: Option
-    goodput_mbps: Quantity
-    rtt_ms_p95: Quantity
+    goodput_mbps: Quantity | None
+    rtt_ms_p95: Quantity | None
     fct_s: Quantity | None
-    gain: Quantity
+    gain: Quantity | None
     """Its goodput over that of the measured controller."""
     neighbour: float | None
     """The goodput of a CUBIC flow next to it, over that next to another CUBIC flow."""
+    runs: int = 0
+    """Runs on the path itself that the values are those of; 0 if they are predicted."""
 
     def as_json(self) -> dict[str, Any]:
         """The form of `--json`."""
@@ -60,24 +63,30 @@ class Prediction:
             "name": self.option.name,
             "stack": self.option.stack,
             "setting": self.option.setting.name or None,
-            "goodput_mbps": self.goodput_mbps.as_json(),
-            "rtt_ms_p95": self.rtt_ms_p95.as_json(),
+            "basis": "measured" if self.runs else "predicted",
+            "goodput_mbps": self.goodput_mbps.as_json() if self.goodput_mbps else None,
+            "rtt_ms_p95": self.rtt_ms_p95.as_json() if self.rtt_ms_p95 else None,
             "fct_s": self.fct_s.as_json() if self.fct_s else None,
-            "gain": self.gain.as_json(),
+            "gain": self.gain.as_json() if self.gain else None,
             "neighbour": self.neighbour,
         }
 
 
 def workload_of(flow: Flow, size: str | None) -> Work:
-    """The measured bytes, or a file of `size`; a sender at a rate continues for the same time."""
-    if "flow.0.workload" in flow.source_keys and size is None:
+    """The measured bytes, or a file of `size`.
+
+    A sender at a rate, and a load whose beginning was not measured, continue for the same time.
+    """
+    is_timed = "flow.0.workload" in flow.source_keys or WARMUP in flow.source_keys
+    if is_timed and size is None:
         return Work({"measure.duration": _ms(flow.duration_s)}, None)
     wanted = flow.delivered_bytes if size is None else round(_native.parse_quantity("size", size))
     if size is None and wanted > _MOST_BYTES:
         span = max(flow.duration_s * _MOST_BYTES / wanted, _LEAST_S)
         return Work({"measure.duration": _ms(span)}, None)
     limit = max(flow.duration_s * wanted / flow.delivered_bytes * _PATIENCE, _LEAST_S)
-    return Work({"measure.duration": _ms(limit)}, wanted)
+    # A transfer is measured from its first byte on.
+    return Work({"measure.duration": _ms(limit), WARMUP: "0ms"}, wanted)
 
 
 def predict(
@@ -92,48 +101,79 @@ def predict(
 ) -> list[Prediction]:
     """What the options would get, the one with the most goodput first.
 
-    Each repeat draws the parameters of the path from their intervals; all options have the same.
-    The first option is the measured controller.
+    Each repeat draws the parameters of the path from their intervals, such that the measured flow
+    repeats; all options have the same. The first option is the measured controller.
     """
-    paths = draw(measured.path, repeat, seed)
+    drawn = conditioned(measured.path, check.flow, repeat, seed)
+    paths = [one.path for one in drawn]
     jobs = [
-        Job(_alone(path, check.flow, option, work), seed + n, others=path.cross_flows())
+        Job(_alone(one.path, check.flow, option, work), one.seed, others=one.path.cross_flows())
         for option in chosen
-        for n, path in enumerate(paths)
+        for one in drawn
     ]
     shared = [
-        Job(_next_to(path, check.flow, option), seed + n, 2, path.cross_flows())
+        Job(_next_to(one.path, check.flow, option), one.seed, 2, one.path.cross_flows())
         for option in chosen
-        for n, path in enumerate(paths[:neighbours])
+        for one in drawn[:neighbours]
     ]
     tables = run_all([*jobs, *shared])
     rows = [table["flows"].to_dicts() for table in tables]
-    first, found = [combined(one) for one in rows[:repeat]], []
+    own = [
+        [combined(one) for one in rows[place * repeat : (place + 1) * repeat]]
+        for place in range(len(chosen))
+    ]
+    # How far the model is off shows in all that was measured, and in the flow that made it.
+    goodputs = {option.name: one for option, one in zip(chosen, own, strict=True)}
+    off = max(
+        typical_miss(drawn),
+        *(missed(load, goodputs[load.stack]) for load in measured.loads if load.stack in goodputs),
+        0.0,
+    )
     longest = max(_longest_rtt(path) for path in paths)
     base = [_neighbour(one) for one in rows[len(jobs) : len(jobs) + neighbours]]
+    found = []
     for place, option in enumerate(chosen):
-        own = [combined(one) for one in rows[place * repeat : (place + 1) * repeat]]
         start = len(jobs) + place * neighbours
         others = [_neighbour(one) for one in rows[start : start + neighbours]]
         share = sum(others) / sum(base) if sum(base) and chosen[0].stack == "cubic" else None
-        found.append(_prediction(option, own, first, check, measured.path, longest, work, share))
-    return sorted(found, key=lambda one: -one.goodput_mbps.value)
+        late = abs(math.log1p(check.error("rtt_ms_p95") or 0.0))
+        scale = _Scale(off, late, measured.path, longest)
+        found.append(_prediction(option, own[place], own[0], scale, work, share))
+    return ranked(found)
+
+
+def ranked(found: Sequence[Prediction]) -> list[Prediction]:
+    """The option with the most goodput first, those without a value last."""
+    return sorted(found, key=lambda one: -one.goodput_mbps.value if one.goodput_mbps else math.inf)
+
+
+def missed(load: Load, rows: Sequence[Row]) -> float:
+    """By which factor, as a logarithm, the runs of a model miss what was measured."""
+    predicted = [row["goodput_mbps"] for row in rows if row["goodput_mbps"]]
+    if not predicted:
+        return 0.0
+    return abs(math.log(median(predicted) / median(load.goodputs_mbps)))
 
 
 def combined(rows: Sequence[Row]) -> Row:
     """Connections that share a transfer as one: it is complete when the last one is."""
     if len(rows) == 1:
-        return rows[0]
+        return {**rows[0], "goodput_mbps": _goodput(rows[0])}
     times = [row["fct_s"] for row in rows]
     end = max(times) if all(time is not None for time in times) else None
     delays = [row["rtt_ms_p95"] or row["rtt_ms_max"] or 0.0 for row in rows]
     carried = sum(row["delivered_bytes"] for row in rows)
     sums = math.fsum(row["goodput_mbps"] for row in rows)
     return {
-        "goodput_mbps": carried * 8e-6 / end if end else sums,
+        "goodput_mbps": (carried * 8e-6 / end if end else sums) or None,
         "rtt_ms_p95": math.fsum(delays) / len(rows),
         "fct_s": end,
     }
+
+
+def _goodput(row: Row) -> float | None:
+    """None if nothing was delivered while the run was measured, as when it ended before that."""
+    return row["goodput_mbps"] if row["delivered_bytes"] else None
 
 
 def _alone(path: Path, flow: Flow, option: Option, work: Work) -> dict[str, str]:
@@ -157,32 +197,36 @@ def _neighbour(rows: Sequence[Row]) -> float:
     return float(rows[-1]["goodput_mbps"])
 
 
+@dataclass(frozen=True)
+class _Scale:
+    """How far a model is off, as logarithms, and what the path allows."""
+
+    off: float
+    late: float
+    path: Path
+    longest_ms: float
+
+
 def _prediction(
     option: Option,
     rows: Sequence[Row],
     first: Sequence[Row],
-    check: Check,
-    path: Path,
-    longest: float,
+    scale: _Scale,
     work: Work,
     share: float | None,
 ) -> Prediction:
+    off, path = scale.off, scale.path
     goodputs = [row["goodput_mbps"] for row in rows]
-    gains = [
-        own / other["goodput_mbps"]
-        for own, other in zip(goodputs, first, strict=True)
-        if other["goodput_mbps"]
-    ]
+    both = zip(goodputs, (row["goodput_mbps"] for row in first), strict=True)
+    gains = [own / other if own and other else None for own, other in both]
     unlike = _UNLIKE_ON_TRACES if path.trace else _UNLIKE
     is_same = rows is first or gains == [1.0] * len(gains)
-    delays = [row["rtt_ms_p95"] or row["rtt_ms_max"] or 0.0 for row in rows]
+    delays = [row["rtt_ms_p95"] or row["rtt_ms_max"] for row in rows]
     times = [row["fct_s"] for row in rows]
-    off = abs(math.log1p(check.error("goodput_mbps") or 0.0))
-    late = abs(math.log1p(check.error("rtt_ms_p95") or 0.0))
     return Prediction(
         option,
         predictive(goodputs, off, (0.0, _most(path)), unlike),
-        predictive(delays, late, (path.delay_ms.low, longest), unlike),
+        predictive(delays, scale.late, (path.delay_ms.low, scale.longest_ms), unlike),
         predictive(times, off, unlike=unlike) if work.size_bytes and all(times) else None,
         Quantity(1.0, 1.0, 1.0) if is_same else predictive(gains, off, unlike=unlike),
         share,
@@ -190,19 +234,23 @@ def _prediction(
 
 
 def predictive(
-    values: Sequence[float],
+    values: Sequence[float | None],
     off: float,
     bounds: tuple[float, float] = (0.0, math.inf),
     unlike: float = _UNLIKE,
-) -> Quantity:
+) -> Quantity | None:
     """The median, and the interval in which a measurement lies with 95 %.
+
+    Runs without a value say nothing: None if these are half of them or more.
 
     Its width has the spread of the repeats, `off`: by which factor, as a logarithm, the model
     missed what it was made from, and `unlike`: by how much others differ from our transport on the
     same path. It ends at `bounds`, which the path sets.
     """
-    logs = [math.log(max(value, _LEAST_VALUE)) for value in values]
+    logs = [math.log(value) for value in values if value]
     n = len(logs)
+    if 2 * n <= len(values):
+        return None
     mean = math.fsum(logs) / n
     variance = math.fsum((one - mean) ** 2 for one in logs) / (n - 1) if n > 1 else 0.0
     half = t_quantile(max(n - 1, 1)) * math.sqrt(variance * (1 + 1 / n)) if variance else 0.0
@@ -210,7 +258,7 @@ def predictive(
     least, most = map(float, bounds)  # of a path they may be numbers of NumPy
     middle = math.exp(median(logs))
     low, high = max(math.exp(mean - half), least), min(math.exp(mean + half), most)
-    return Quantity(middle, min(low, middle), max(high, middle))
+    return Quantity(min(middle, most), min(low, middle, most), max(high, min(middle, most)))
 
 
 def _longest_rtt(path: Path) -> float:
@@ -224,15 +272,17 @@ def _longest_rtt(path: Path) -> float:
 
 def _most(path: Path) -> float:
     """The largest goodput that the path carries, where its largest rate is known."""
-    if path.rate_mbps.high is None or path.trace:
+    if path.trace:
         return math.inf
-    return max(path.rate_mbps.high, *(rate for _, rate in path.steps), 0.0)
+    most = path.rate_mbps.high or path.rate_mbps.most or math.inf
+    return max(most, *(rate for _, rate in path.steps), 0.0)
 
 
 def _ms(seconds: float) -> str:
     return f"{max(round(seconds * 1e3), 1)}ms"
 
 
+WARMUP = "measure.warmup"
 _UNSAMPLED = {"measure.sample_interval": "0s"}
 _MOST_BYTES = 30_000_000
 """Larger transfers send for a time instead: a simulation of more would take long."""
@@ -240,5 +290,4 @@ _LEAST_S = 10.0
 _MOST_NEIGHBOUR_S = 20.0
 _PATIENCE = 4.0
 """A transfer may take this many times as long as the measured one."""
-_LEAST_VALUE = 1e-6
 _DELAY_SLACK = 1.05

@@ -8,8 +8,8 @@ from pathlib import Path as File
 import altair as alt
 import polars as pl
 
-from weir.advice.predictions import Prediction
-from weir.advice.words import best
+from weir.advice.decision import Decision, Role, Verdict
+from weir.advice.table import HEADERS, NOTE, cells
 from weir.estimates.quantity import Quantity
 from weir.graphics import theme
 from weir.graphics.figure import inline, layered
@@ -20,12 +20,19 @@ from weir.plots import Figure
 from weir.report.model import Cell, ReportSection, ReportTable
 
 _ROW = 26
+_COLOURS = {
+    Role.ADVISED: theme.WARM,
+    Role.LIKELY: theme.WARM,
+    Role.HARMFUL: theme.WARN,
+    Role.MEASURED: theme.COLD,
+    Role.OTHER: theme.SOFT,
+}
 
 
 def write_advice(
     measured: Measurement,
     check: Check,
-    found: Sequence[Prediction],
+    decision: Decision,
     said: tuple[str, Sequence[str]],
     file: File,
     command: str,
@@ -36,72 +43,67 @@ def write_advice(
         StoreError: it cannot be written.
     """
     sentence, commands = said
-    now = check.flow.stack.removeprefix("rack/")
+    warnings = [refusal] if (refusal := check.refusal) else []
     advice = ReportSection(
-        "Advice", [sentence], tables=[_table(found)], figures=[_figure(found, now)]
+        "Advice",
+        [sentence],
+        warnings=warnings,
+        tables=[_table(decision)],
+        figures=[_figure(decision)],
     )
-    steps = ReportSection("How to do it", points=list(commands))
-    sections = [advice, steps, path_section(measured), check_section(measured.slices, check)]
+    is_open = decision.verdict is Verdict.INCONCLUSIVE
+    title = "How to find out" if is_open else "How to do it"
+    steps = [ReportSection(title, points=list(commands))] if commands else []
+    sections = [advice, *steps, path_section(measured), check_section(measured.slices, check)]
     title = f"Advice for {measured.source}"
     write_report(title, "Which controller would help on this path?", sections, file, command)
 
 
-def _table(found: Sequence[Prediction]) -> ReportTable:
-    headers = ["controller", "goodput, Mbit/s", "gain", "RTT P95, ms", "completion, s"]
+def _table(decision: Decision) -> ReportTable:
     rows = [
-        [
-            Cell(one.option.name, "name"),
-            Cell(one.goodput_mbps.text(3)),
-            Cell(one.gain.text(3)),
-            Cell(one.rtt_ms_p95.text(3)),
-            Cell(one.fct_s.text(3) if one.fct_s else "–"),
-            Cell("–" if one.neighbour is None else f"{one.neighbour:.2f}"),
-        ]
-        for one in found
+        [Cell(name, "name"), *map(Cell, values), Cell(role, "text")]
+        for name, *values, role in (cells(decision, one) for one in decision.found)
     ]
-    note = (
-        "In brackets: 95 % intervals of one transfer. Last column: the goodput of a CUBIC flow on "
-        "the same path, over its goodput next to another CUBIC flow."
-    )
-    return ReportTable("Predictions", [*headers, "CUBIC next to it"], rows, note=note)
+    return ReportTable("Controllers", list(HEADERS), rows, note=NOTE)
 
 
-def _figure(found: Sequence[Prediction], now: str) -> Figure:
-    chosen = best(found)
+def _figure(decision: Decision) -> Figure:
     rows = [
         {
             "name": one.option.name,
-            "role": "advised"
-            if one is chosen
-            else "measured"
-            if one.option.name == now
-            else "other",
+            "role": str(decision.role(one)),
             **_values("goodput", one.goodput_mbps),
             **_values("delay", one.rtt_ms_p95),
         }
-        for one in found
+        for one in decision.found
     ]
-    frame = pl.DataFrame(rows)
+    frame = pl.DataFrame(rows, infer_schema_length=None)
     panels = [
         _panel(frame, "goodput", "Goodput, Mbit/s: more is better", is_first=True),
         _panel(frame, "delay", "RTT P95, ms: less is better", is_first=False),
     ]
     caption = (
-        "Each controller's transfer, simulated on the model of the path. A point is the median, a "
-        "line the 95 % interval of one transfer, with the uncertainty of the model."
+        "Each controller's transfer: measured on the path, or simulated on the model of it. A "
+        "point is the median, a line the 95 % interval, with the uncertainty of the model."
     )
     return Figure("advice", "Goodput and delay", caption, alt.hconcat(*panels, spacing=24), frame)
 
 
-def _values(name: str, quantity: Quantity) -> dict[str, float | None]:
-    return {name: quantity.value, f"{name}_lo": quantity.low, f"{name}_hi": quantity.high}
+def _values(name: str, quantity: Quantity | None) -> dict[str, float | None]:
+    if quantity is None:
+        return dict.fromkeys((name, f"{name}_lo", f"{name}_hi"))
+    low, high = quantity.low, quantity.high
+    if quantity.is_unbounded:
+        low = high = quantity.value
+    return {name: quantity.value, f"{name}_lo": low, f"{name}_hi": high}
 
 
 def _panel(frame: pl.DataFrame, name: str, title: str, *, is_first: bool) -> alt.LayerChart:
-    roles = ["advised", "measured", "other"]
+    present = set(frame["role"])
+    roles = {str(role): colour for role, colour in _COLOURS.items() if str(role) in present}
     colour = alt.Color(
         "role:N",
-        scale=alt.Scale(domain=roles, range=[theme.WARM, theme.COLD, theme.SOFT]),
+        scale=alt.Scale(domain=list(roles), range=list(roles.values())),
         legend=alt.Legend(title=None, orient="bottom") if is_first else None,
     )
     axis = alt.Axis(title=None, labelLimit=170, ticks=False) if is_first else None

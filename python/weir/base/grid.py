@@ -70,3 +70,10 @@ def number(value: float | None, digits: int = 3) -> str:
 def cautioned(title: str, caution: str) -> str:
     """A title that says what to bear in mind with what stands below it."""
     return f"{title} [{caution}]" if caution else title
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(words) < 2:
+        return "".join(words)
+    return f"{', '.join(words[:-1])} and {words[-1]}"

@@ -10,11 +10,11 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined, Template
 from jinja2.environment import TemplateExpression
 
+from weir.base.grid import listed
 from weir.cells import claims
 from weir.cells.cells import digits, interval_text
 from weir.cells.protocol import capitalised
 from weir.report.html import slug
-from weir.report.summary import listed
 from weir.statistics.intervals import Estimate, mean_interval
 
 Scope = Mapping[str, Any]

@@ -9,7 +9,7 @@ import sys
 
 from weir.base.errors import StoppedError
 from weir.cli.app import app
-from weir.cli.output import discard_stdout
+from weir.cli.output import discard_stdout, prepare_streams
 
 __all__ = ["app", "main"]
 
@@ -25,6 +25,7 @@ of `weir compare`.
 def main() -> None:
     """Entry point of the command."""
     gc.set_threshold(_COLLECT_AFTER)
+    prepare_streams()
     try:
         app(prog_name="weir")
     except SystemExit as exit_:

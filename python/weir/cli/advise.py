@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +12,6 @@ import typer
 from weir.advice import choices
 from weir.advice.options import AdviceOptions
 from weir.base.errors import InputError
-from weir.base.grid import Grid
 from weir.base.options import chosen
 from weir.cli import options, output, table
 from weir.cli.help import Verb
@@ -21,7 +19,6 @@ from weir.cli.model import ReportFile, refuse_existing
 from weir.modelling import inputs
 
 if TYPE_CHECKING:
-    from weir.advice.predictions import Prediction
     from weir.modelling.measured import Measurement
 
 _HELP = """INPUT is a capture made at the sender, or a result directory.
@@ -54,8 +51,8 @@ def advise(
     **given: Any,
 ) -> None:
     """Models the path, predicts, prints the ranking."""
-    from weir.advice import predictions, words
-    from weir.modelling import simulate
+    from weir.advice import decision, outcomes, words
+    from weir.advice.table import ranking
 
     refuse_existing("--report", report)
     tried = AdviceOptions(**chosen(AdviceOptions, given))
@@ -67,58 +64,32 @@ def advise(
         raise InputError(
             f"{source}: a trace or profile has no flow to compare with; give a capture"
         )
-    for warning in measured.warnings:
-        output.note(f"warning: {warning}", quiet=quiet)
-    work = predictions.workload_of(measured.flow, tried.size)
     settings += tried.shared(measured.flow)
-    options_ = choices.options(measured.flow, names, settings)
-    check = simulate.check(measured.path, measured.flow)
-    found = predictions.predict(
-        measured, check, options_, work, repeat=tried.repeat, seed=tried.seed
+    options_ = choices.options(measured.flow, [*names, *_tested(measured, tried)], settings)
+    found, check = outcomes.outcome(
+        measured, options_, tried.size, repeat=tried.repeat, seed=tried.seed
     )
-    said = words.sentence(measured, measured.flow, found)
-    steps = list(words.commands(words.best(found)))
+    for warning in (*filter(None, [check.refusal]), *measured.warnings):
+        output.note(f"warning: {warning}", quiet=quiet)
+    decided = decision.decide(found, measured.flow)
+    said = words.sentence(measured, measured.flow, decided)
+    steps = list(words.commands(decided))
     if json:
-        rows = [one.as_json() for one in found]
-        more = {"advice": said, "commands": steps, "path": measured.path.as_json()}
-        output.print_json("advise", rows, check=check.as_json(), **more)
+        rows = [{**one.as_json(), "role": str(decided.role(one))} for one in decided.found]
+        more = {"advice": said, "verdict": str(decided.verdict), "commands": steps}
+        path = measured.path.as_json()
+        output.print_json("advise", rows, check=check.as_json(), path=path, **more)
     else:
-        output.show("\n".join((said, "", *steps, "")))
-        output.show(ranking(measured, found).rich())
+        output.show("\n".join((said, "", *steps, *([""] if steps else []))))
+        output.show(ranking(decided, measured.flow).rich())
     if report is not None:
         from weir.advice.report import write_advice
 
         command = shlex.join(["weir", *sys.argv[1:]])
-        write_advice(measured, check, found, (said, steps), report, command)
+        write_advice(measured, check, decided, (said, steps), report, command)
         output.note(f"report: {report}", quiet=quiet)
 
 
-def ranking(measured: Measurement, found: Sequence[Prediction]) -> Grid:
-    """The options, the one with the most goodput first."""
-    headers = [
-        "controller",
-        "goodput, Mbit/s",
-        "gain",
-        "RTT P95, ms",
-        "completion, s",
-        "CUBIC next to it",
-    ]
-    rows = [
-        [
-            one.option.name,
-            one.goodput_mbps.text(3),
-            one.gain.text(3),
-            one.rtt_ms_p95.text(3),
-            one.fct_s.text(3) if one.fct_s else "–",
-            "–" if one.neighbour is None else f"{one.neighbour:.2f}",
-        ]
-        for one in found
-    ]
-    flow = measured.flow
-    stack = f"{flow.stack}{', assumed' if flow.is_assumed else ''}" if flow else ""
-    note = (
-        f"In brackets: 95 % intervals of one transfer. Gain: goodput over that of {stack}, which "
-        "was measured. Last column: the goodput of a CUBIC flow on the same path, over its goodput "
-        "next to another CUBIC flow."
-    )
-    return Grid("Predicted on the model of the path", headers, rows, note=note)
+def _tested(measured: Measurement, tried: AdviceOptions) -> list[str]:
+    """The controllers that were measured on the path itself, unless others are wanted."""
+    return [] if tried.stacks else [load.stack for load in measured.loads]

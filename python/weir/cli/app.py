@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from weir._native import version
+from weir.base import version
 from weir.base.errors import InputError, StoppedError, unknown
 from weir.cli.exit_codes import exit_code
 from weir.cli.help import Group, Verb
@@ -50,6 +50,8 @@ VERBS: dict[str, dict[str, str]] = {
         "report": "Draw the report of results again, and export its figures.",
         "diff": "Compare two result directories, metric by metric.",
         "export": "Write a result directory in the format of another program.",
+        "bundle": "Write results as one file that repeats them, or check one.",
+        "cite": "Print how to cite results.",
     },
     "This machine": {
         "list": "List controllers, queues, scenarios, studies, metrics and more.",
@@ -130,7 +132,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"weir {version()}")
+        typer.echo(f"weir {version.described()}")
         raise typer.Exit
 
 

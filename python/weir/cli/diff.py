@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections import Counter
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,16 +17,17 @@ from weir.cli import options, output
 from weir.cli.help import Verb
 from weir.comparison.difference import Diff, Finding
 from weir.comparison.tables import difference_text, estimate_text
-from weir.results.results import damage_reported, load
+from weir.results.results import damage_reported
 from weir.statistics import intervals
 
+_TRANSFER = "transfer"
 _CHANGES = 5
 _WIDEST_VALUE = 40
 
 _HELP = (
     "Differences have 95 % intervals. Cases are matched by name and sweep values, runs by seed if "
     "both sides have them. All p-values are adjusted together (Holm); below 5 % a difference is "
-    "significant.\n\n"
+    "significant. Folders with files of Flent, iperf3 -J or ss -ti are read too, a run each.\n\n"
     "Exit codes: 0 no significant difference, 1 significant differences, 2 the directories cannot "
     "be compared."
 )
@@ -34,7 +36,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir diff before/compare/latest after/compare/latest
 
-  weir diff main/two-flows/latest results/two-flows/latest --json"""
+  weir diff main/two-flows/latest results/two-flows/latest --json
+
+  weir diff before/ after/   # folders of files of iperf3 -J"""
 
 
 def register(app: Verb) -> None:
@@ -51,8 +55,12 @@ def diff(
     json: options.Json = False,
 ) -> None:
     """Compares, prints a table or JSON, and exits with 1 if a difference is significant."""
-    with damage_reported(a, b):
-        found = Diff(load(a), load(b))
+    from weir.importing import files_of, loaded
+
+    with tempfile.TemporaryDirectory() as scratch, damage_reported(a, b):
+        # Files of other programs are compared whatever their congestion controls are.
+        label = _TRANSFER if files_of(a) and files_of(b) else None
+        found = Diff(*(loaded(one, Path(scratch), label) for one in (a, b)))
         if json:
             _print_json(found)
         else:

@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import metadata
 from typing import Annotated
 
 import typer
 
 from weir import _native
 from weir.base.errors import WeirError
+from weir.base.extras import DISTRIBUTION
 from weir.base.grid import Grid
 from weir.base.options import Option
 from weir.cli import options, output
@@ -86,6 +88,17 @@ def _python() -> Check:
 
 def _core() -> Check:
     return Check("compiled core", _native.version(), "everything", is_needed=True)
+
+
+def _package() -> Check:
+    """Looks for the package `weir` of others: its files replace ours."""
+    purpose = "everything"
+    try:
+        other = metadata.version("weir")
+    except metadata.PackageNotFoundError:
+        return Check("package", f"{DISTRIBUTION} {_native.version()}", purpose, is_needed=True)
+    advice = f"pip uninstall weir, then install {DISTRIBUTION} again"
+    return Check("package", None, f"{purpose}; weir {other} is another program: {advice}")
 
 
 def _simulation() -> Check:
@@ -207,6 +220,7 @@ def _leftovers() -> Check:
 _CHECKS: tuple[Callable[[], Check], ...] = (
     _python,
     _core,
+    _package,
     _simulation,
     _real_time,
     _kernel,

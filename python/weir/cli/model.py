@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -74,17 +75,22 @@ def model(
     refuse_existing("--out", out)
     refuse_existing("--report", report)
     measured = inputs.measure(source, **given)
-    for warning in measured.warnings:
-        output.note(f"warning: {warning}", quiet=quiet)
     check = simulate.check(measured.path, measured.flow) if measured.flow else None
+    refusal = check.refusal if check else None
+    warnings = (*filter(None, [refusal]), *measured.warnings)
+    measured = replace(measured, warnings=warnings)
+    for warning in warnings:
+        output.note(f"warning: {warning}", quiet=quiet)
     if json:
         output.print_json("model", [_row(measured, check)])
     else:
+        if refusal:
+            output.show(f"Warning: {refusal}.\n")
         output.show(parameters(measured).rich())
         if check:
             output.show(comparison(check).rich())
     if out is not None:
-        write_text(out, text.scenario_text(measured))
+        write_text(out, text.scenario_text(measured, check))
         output.note(f"scenario: {out}", quiet=quiet)
     if report is not None:
         from weir.modelling.report import write_model

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from io import TextIOWrapper
 from typing import Any
 
 from rich.console import Console, RenderableType
@@ -19,6 +21,10 @@ SCHEMA = 1
 
 _PLAIN_WIDTH = 160
 
+_REPLACING = "weir-replace"
+_PLAINER = {"±": "+-", "−": "-", "–": "-", "─": "-", "…": "...", "×": "x", "•": "*", "→": "->"}
+"""For encodings that lack these; all others become a question mark."""
+
 
 class Output(Console):
     """Stdout. If its reader closes the pipe, as `head` does, the verb continues without it."""
@@ -29,6 +35,27 @@ class Output(Console):
     def on_broken_pipe(self) -> None:
         """Discards the rest of the output."""
         discard_stdout()
+
+
+def prepare_streams() -> None:
+    """Makes stdout and stderr take any text: closed ones discard it, others replace what they lack.
+
+    A terminal of another locale cannot show every character.
+    """
+    codecs.register_error(_REPLACING, _replaced)
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+        elif isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors=_REPLACING)
+
+
+def _replaced(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    letters = error.object[error.start : error.end]
+    return "".join(_PLAINER.get(letter, "?") for letter in letters), error.end
 
 
 def discard_stdout() -> None:

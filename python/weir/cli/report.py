@@ -12,12 +12,14 @@ from weir.cli import options, plans
 from weir.cli.help import Verb
 from weir.comparison.contrasts import RELEVANT_SHARE, Relevant
 from weir.results.joining import join
-from weir.results.results import damage_reported, load
+from weir.results.results import damage_reported
 from weir.running.options import RESULTS, Out
 
 _HELP = (
     "Several directories of weir run and weir compare become one, with the runs of all, and one "
-    "report. Cases are named after them: 'A: cubic', 'B: cubic'."
+    "report. Cases are named after them: 'A: cubic', 'B: cubic'.\n\n"
+    "A file of Flent (.flent.gz), of iperf3 -J or of ss -ti is read too, and becomes a result "
+    "directory."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
@@ -28,7 +30,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir report results/compare/latest --svg --pdf
 
-  weir report before/compare/latest after/compare/latest"""
+  weir report before/compare/latest after/compare/latest
+
+  weir report before.flent.gz iperf3.json"""
 
 
 def _figures(kind: str) -> Option:
@@ -42,7 +46,7 @@ def register(app: Verb) -> None:
 
 def report(
     directories: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="A result directory, or several.")
+        list[Path], typer.Argument(metavar="DIR...", help="A result directory or file, or several.")
     ],
     png: Annotated[bool, _figures("PNG")] = False,
     svg: Annotated[bool, _figures("SVG")] = False,
@@ -53,9 +57,11 @@ def report(
 ) -> None:
     """Draws the report and prints its path."""
     from weir.api.reports import write  # importing the plotting libraries would slow down `--help`
+    from weir.importing import loaded
 
     with damage_reported(*directories):
-        results = load(directories[0]) if len(directories) == 1 else join(directories, Path(out))
+        given = [loaded(path, Path(out)) for path in directories]
+        results = given[0] if len(given) == 1 else join([one.path for one in given], Path(out))
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
     with damage_reported(*directories):

@@ -9,6 +9,8 @@ from weir.comparison.contrasts import Contrast
 _WORK = ("fct_s", "goodput_mbps")
 """Main result of a sender: the first of these that was measured."""
 _WAITING = "queue_delay_ms_mean"
+SAID = frozenset({*_WORK, _WAITING})
+"""The metrics of its sentences."""
 _MOST = 12
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from weir.estimates.packets import Floats, Packets
 from weir.estimates.quantity import Quantity
-from weir.estimates.rate import middle
+from weir.estimates.rate import bursts, middle
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Shared:
 
 def find(packets: Packets, mbps: float) -> Shared | None:
     """The bottleneck's rate and that of others, where the flow has `mbps` of it; None without."""
-    burst = _bursts(packets)
+    burst = bursts(packets)
     top = _highest_mode(burst)
     if top is None or not 1 + _LEAST_SHARE < top / mbps < _MOST_RATIO:
         return None
@@ -38,17 +38,6 @@ def find(packets: Packets, mbps: float) -> Shared | None:
     cross = rate.value - flow.value
     half = float(np.hypot(_half(rate), _half(flow)))
     return Shared(rate, Quantity(cross, max(cross - half, 0.0), cross + half))
-
-
-def _bursts(packets: Packets) -> Floats:
-    """The rates at which packets were acknowledged that were sent at once."""
-    samples = packets.samples
-    gap = np.diff(packets.acked_s)
-    size = np.diff(packets.delivered[samples])
-    at_once = np.diff(packets.sent_s[samples]) < _AT_ONCE * gap
-    chosen = at_once & (gap > 0) & (size >= packets.full)
-    rates: Floats = size[chosen] * 8e-6 / gap[chosen]
-    return rates
 
 
 def _own(packets: Packets, rate: float) -> Floats:
@@ -84,8 +73,6 @@ def _half(quantity: Quantity) -> float:
 _BIN_S = 0.5
 _COVERED = 0.5
 _FEWEST_BINS = 4
-_AT_ONCE = 0.3
-"""Share of the time between acknowledgements in which both packets were sent."""
 _MODE = 0.2
 _FEWEST_EQUAL = 10
 _WIDTH = 0.01

@@ -11,33 +11,29 @@ from weir.estimates.quantity import Quantity
 
 _SIGMAS = 3.92
 """Standard deviations that a 95 % interval of a normal distribution is wide."""
-_MOST_QUEUE = 3.0
-"""How many times what it held a queue may have that was never filled, or bandwidth-delay products
-if these are more."""
-_MOST_RATE = 2.0
 
 
 def draw(path: Path, number: int, seed: int) -> list[Path]:
     """Returns `number` paths whose parameters are random within their intervals."""
     rng = np.random.Generator(np.random.PCG64(seed))
     # One in each part of the range, so that few draws represent it too.
-    ranks = (rng.permutation(number) + rng.uniform(size=number)) / number
-    return [_one(path, rng, rank) for rank in ranks]
+    ranks = _ranks(rng, number)
+    rates = _ranks(rng, number) if path.rate_mbps.high is None else ranks
+    return [_one(path, rng, *both) for both in zip(ranks, rates, strict=True)]
 
 
-def _one(path: Path, rng: np.random.Generator, rank: float) -> Path:
+def _ranks(rng: np.random.Generator, number: int) -> list[float]:
+    found: list[float] = ((rng.permutation(number) + rng.uniform(size=number)) / number).tolist()
+    return found
+
+
+def _one(path: Path, rng: np.random.Generator, rank: float, rate_rank: float) -> Path:
     rate = path.rate_mbps
-    if rate.high is None:
-        mbps = float(rng.uniform(rate.value, rate.value * _MOST_RATE))
-    else:
-        mbps = _normal(rate, rng)
+    mbps = _normal(rate, rng) if rate.high is not None else path.rate_at(rate_rank)
     drawn = path.scaled(mbps / rate.value)
     queue = path.queue_bytes
     if queue.high is None:
-        bdp = mbps * 1e6 / 8 * path.delay_ms.value / 1e3
-        # Of a size of which nothing else is known every order of magnitude is as likely (Jeffreys
-        # 1946).
-        size = queue.value * (_MOST_QUEUE * max(bdp / queue.value, 1.0)) ** rank
+        size = path.queue_at(rank, mbps)
     else:
         # A part of a packet does not fit.
         size = queue.low + (queue.high - queue.low) * rank

@@ -19,7 +19,6 @@ _SYN_BYTES = 60
 _FEWEST = 50
 _TRAIN = 16
 _SHORT_TRAIN = 2
-_LEAST_TRAINS = 4
 _FEWEST_REORDERED = 3
 
 
@@ -41,16 +40,17 @@ def fit(row: dict[str, Any], table: pl.DataFrame) -> Path:
             f"a model needs {_FEWEST}"
         )
     found = rate.trains(packets, _TRAIN)
-    if found.size.size < _LEAST_TRAINS:
+    if found.size.size < rate.LEAST_TRAINS:
         found = rate.trains(packets, _SHORT_TRAIN)
-    has_trains = found.size.size >= _LEAST_TRAINS
+    has_trains = found.size.size >= rate.LEAST_TRAINS
     # A lower bound of the rate does not show which packets arrived together.
     spread = jitter.spread_s(packets, rate.constant(found).value) if has_trains else 0.0
     if spread:
         found = rate.trains(packets, jitter.TRAIN, jitter.WAITS * spread)
-        has_trains = found.size.size >= _LEAST_TRAINS
-    mbps = rate.constant(found) if has_trains else rate.at_least(packets)
+        has_trains = found.size.size >= rate.LEAST_TRAINS
     steps = changes.steps(found) if has_trains and not spread else ()
+    has_trains = has_trains and (bool(steps) or rate.agree(found))
+    mbps = _rate(packets, found if has_trains else None, spread)
     is_plain = has_trains and not steps and not spread
     shared = cross.find(packets, mbps.value) if is_plain else None
     mbps = shared.rate if shared else mbps
@@ -81,6 +81,14 @@ def fit(row: dict[str, Any], table: pl.DataFrame) -> Path:
         cross=shared.cross if shared else None,
         jitter_ms=largest,
     )
+
+
+def _rate(packets: Packets, found: rate.PacketTrains | None, spread: float) -> Quantity:
+    """The rate of trains; without them that of bursts, unless jitter moves these, or a bound."""
+    if found is not None:
+        return rate.constant(found)
+    of_bursts = None if spread else rate.of_bursts(packets)
+    return of_bursts or rate.at_least(packets)
 
 
 def _around(delay: Quantity, largest: Quantity) -> Quantity:

@@ -13,6 +13,7 @@ import numpy as np
 
 from weir.estimates.packets import Flags, Floats, Indices, Packets
 from weir.estimates.quantity import Quantity, share
+from weir.statistics.counts import fisher_greater
 
 
 @dataclass(frozen=True)
@@ -70,10 +71,7 @@ def slack(packet: float, level: float) -> float:
 
 def is_queue(overflows: int, high: int, others: int, rest: int) -> bool:
     """Whether packets are lost more often at the longest waits than elsewhere."""
-    from scipy.stats import fisher_exact
-
-    table = np.array([[overflows, high - overflows], [others, rest - others]])
-    return bool(fisher_exact(table, alternative="greater").pvalue < _CHANCE)
+    return fisher_greater(overflows, high - overflows, others, rest - others) < _CHANCE
 
 
 def _run(lost: Flags, chance: float) -> float | None:

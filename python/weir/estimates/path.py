@@ -138,6 +138,33 @@ class Path:
             return f"{len(self.trace)} times at which 1500 bytes pass"
         return f"{len(self.steps)} steps" if self.steps else None
 
+    def rate_at(self, rank: float) -> float:
+        """A rate in Mbit/s that the bound of the rate allows, the larger the larger `rank` is.
+
+        Of a size of which nothing else is known every order of magnitude is as likely (Jeffreys
+        1946).
+        """
+        least, most = self.rate_mbps.value, self.rate_mbps.most
+        ratio = max(most / least, 1.0) if most and least else 1.0
+        return float(least * ratio**rank)
+
+    def queue_at(self, rank: float, mbps: float) -> float:
+        """Bytes that the bound of the queue allows at a rate, the larger the larger `rank` is."""
+        least = self.queue_bytes.value
+        bdp = mbps * 1e6 / 8 * self.delay_ms.value / 1e3
+        return float(least * (_MOST_QUEUE * max(bdp / least, 1.0)) ** rank)
+
+    def ranges(self) -> dict[str, list[str]]:
+        """Values of each key of which only a lower bound is known: the least, a mean, the most."""
+        found = {}
+        if self.rate_mbps.high is None and self.rate_mbps.most and not self.steps:
+            rates = [self.rate_at(rank) for rank in _RANKS]
+            found["topology.rate"] = [f"{_bits(mbps)}bit" for mbps in rates]
+        if self.queue_bytes.high is None and not self.discipline:
+            sizes = [self.queue_at(rank, self.rate_mbps.value) for rank in _RANKS]
+            found["topology.queue"] = [f"{round(size)}b" for size in sizes]
+        return found
+
     def scaled(self, rate: float) -> Path:
         """The same with all rates multiplied by `rate`."""
         steps = tuple((at, mbps * rate) for at, mbps in self.steps)
@@ -145,6 +172,10 @@ class Path:
         return replace(self, rate_mbps=replace(self.rate_mbps, value=value), steps=steps)
 
 
+_MOST_QUEUE = 3.0
+"""How many times what it held a queue may have that was never filled, or bandwidth-delay products
+if these are more."""
+_RANKS = (0.0, 0.5, 1.0)
 _PAYLOAD = 1448 / 1476
 """Of a datagram of the default size, with the headers of IPv4 and UDP."""
 

@@ -66,17 +66,58 @@ def constant(found: PacketTrains) -> Quantity:
 
 
 def middle(values: Floats, least_error: float = _LEAST_ERROR) -> Quantity:
-    """The median with its 95 % interval; `least_error` is the relative error of exact values."""
-    found = float(np.median(values))
-    deviation = _MAD_TO_SIGMA * float(np.median(np.abs(values - found)))
-    error = max(_MEDIAN_ERROR * deviation / np.sqrt(values.size), least_error * found)
-    return Quantity(found, found - 2 * error, found + 2 * error)
+    """The median with its 95 % interval; `least_error` is the relative error of exact values.
+
+    Rates vary by factors and have no sign, so the interval is that of their logarithms.
+    """
+    logs = np.log(values)
+    found = float(np.median(logs))
+    deviation = _MAD_TO_SIGMA * float(np.median(np.abs(logs - found)))
+    error = max(_MEDIAN_ERROR * deviation / np.sqrt(values.size), least_error)
+    low, value, high = np.exp([found - 2 * error, found, found + 2 * error]).tolist()
+    return Quantity(value, low, high)
+
+
+def agree(found: PacketTrains) -> bool:
+    """Whether the trains have one rate: not those of acknowledgements that were held."""
+    rate = constant(found)
+    return rate.high is not None and rate.high < _MOST_SPREAD * rate.low
+
+
+def of_bursts(packets: Packets) -> Quantity | None:
+    """The rate at which bursts arrived, if most have the same; None without enough of them.
+
+    Packets that are sent at once leave the bottleneck one after the other, also where no queue
+    stays (packet pairs: Keshav, SIGCOMM 1991). The mode is taken, since acknowledgements may come
+    together and other traffic may lie between.
+    """
+    rates = np.sort(bursts(packets))
+    if rates.size < _LEAST_BURSTS:
+        return None
+    ends = np.searchsorted(rates, rates * _ALIKE, side="right")
+    counts = ends - np.arange(rates.size)
+    start = int(np.argmax(counts))
+    if counts[start] < max(_LEAST_BURSTS, _MODE * rates.size):
+        return None
+    found = middle(rates[start : int(ends[start])], _BURST_ERROR)
+    return found if found.value * _ALIKE >= at_least(packets).value else None
+
+
+def bursts(packets: Packets) -> Floats:
+    """The rates at which packets were acknowledged that were sent at once, in Mbit/s."""
+    samples = packets.samples
+    gap = np.diff(packets.acked_s)
+    size = np.diff(packets.delivered[samples])
+    at_once = np.diff(packets.sent_s[samples]) < _AT_ONCE * gap
+    chosen = at_once & (gap > 0) & (size >= packets.full)
+    rates: Floats = size[chosen] * 8e-6 / gap[chosen]
+    return rates
 
 
 def at_least(packets: Packets) -> Quantity:
     """A lower bound of the rate, from the largest amount that was delivered in a round trip."""
     rate = _fastest_window(packets) * 8e-6
-    return Quantity(rate, rate, None)
+    return Quantity(rate, rate, None, rate * MOST_RATE)
 
 
 def _fastest_window(packets: Packets) -> float:
@@ -112,6 +153,17 @@ def _none() -> PacketTrains:
     return PacketTrains(np.empty(0), np.empty(0), np.empty(0))
 
 
+MOST_RATE = 10.0
+"""How many times its lower bound a rate of which nothing else is known may be."""
+LEAST_TRAINS = 4
+_MOST_SPREAD = 2.0
+"""Ratio of the ends of an interval above which trains do not show one rate."""
+_LEAST_BURSTS = 6
+_ALIKE = 1.03
+_MODE = 0.5
+_BURST_ERROR = 0.01
+_AT_ONCE = 0.3
+"""Share of the time between acknowledgements in which both packets were sent."""
 _LEAST_SAMPLES = 3
 _ROUNDS = 4
 _SAFE = 0.1

@@ -26,11 +26,11 @@ _SCENARIO = """
 name = "{name}"
 [topology]
 [topology.forward]
-[[flow]]
-stack = "cubic"
+{flows}
 [measure]
 duration = "10s"
 """
+_FLOW = '[[flow]]\nstack = "cubic"\n'
 
 
 def path_keys(rate: str, rtt: str, queue: str, **forward: str) -> Keys:
@@ -45,11 +45,13 @@ def label(path: str, stack: str) -> str:
 
 
 def source(study: str, keys: Keys, stack: str, settings: Settings) -> Source:
-    """One flow of `stack` on a path."""
+    """One flow of `stack` on a path, next to the others of which there are keys."""
     own = {"flow.0.stack": stack, "measure.repeat": str(settings.repeat or 1)}
     every = {**keys, **own, "measure.seed": str(settings.seed)}
     file = str(LIBRARY / f"{study}.toml")
-    return Source(_SCENARIO.format(name=study), f"study {study}", tuple(every.items()), file)
+    flows = {key.split(".")[1] for key in every if key.startswith("flow.")}
+    text = _SCENARIO.format(name=study, flows=len(flows) * _FLOW)
+    return Source(text, f"study {study}", tuple(every.items()), file)
 
 
 def plan_of(study: str, sources: Mapping[str, Source], settings: Settings) -> Plan:

@@ -15,11 +15,12 @@ from typing import Any, Literal, TypeVar
 
 import altair as alt
 import polars as pl
-import vl_convert
 from altair.utils import update_nested
 from altair.utils.schemapi import debug_mode
 
 from weir.base.disk import write_bytes
+from weir.base.errors import InputError
+from weir.base.extras import imported
 from weir.base.grid import cautioned
 from weir.base.plain import plain_lines
 from weir.graphics import theme
@@ -30,6 +31,7 @@ Format = Literal["png", "svg", "pdf"]
 FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
 
 _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+_MIME = f"application/vnd.vegalite.v{_VEGA_LITE.partition('.')[0]}+json"
 _PNG_SCALE = 2
 _DIGITS = 5
 """Significant digits of a number inside a figure: finer than a pixel."""
@@ -94,12 +96,12 @@ class Figure:
     def png(self) -> bytes:
         """The picture as PNG, at twice its nominal size."""
         return bytes(
-            vl_convert.vegalite_to_png(self._json, vl_version=_VEGA_LITE, scale=_PNG_SCALE)
+            converter().vegalite_to_png(self._json, vl_version=_VEGA_LITE, scale=_PNG_SCALE)
         )
 
     def pdf(self) -> bytes:
         """The picture as PDF, for papers."""
-        return bytes(vl_convert.vegalite_to_pdf(self._json, vl_version=_VEGA_LITE))
+        return bytes(converter().vegalite_to_pdf(self._json, vl_version=_VEGA_LITE))
 
     def save(self, directory: Path, formats: Sequence[str]) -> list[Path]:
         """Writes `name.format` for each of `formats` into an existing directory."""
@@ -124,15 +126,18 @@ class Figure:
         return _drawer().submit(self._drawn)
 
     def _drawn(self) -> str:
-        return str(vl_convert.vegalite_to_svg(self._json, vl_version=_VEGA_LITE))
+        return str(converter().vegalite_to_svg(self._json, vl_version=_VEGA_LITE))
 
     @cached_property
     def _json(self) -> str:
         return json.dumps(self.spec)
 
     def _repr_mimebundle_(self, *_: object, **__: object) -> dict[str, Any]:
-        """Notebooks draw the figure itself."""
-        return {"image/svg+xml": self.svg()}
+        """Notebooks draw the figure itself; without the converter, those that know Vega-Lite do."""
+        try:
+            return {"image/svg+xml": self.svg()}
+        except InputError:
+            return {_MIME: self.spec}
 
 
 class Figures(list[Figure]):
@@ -144,13 +149,25 @@ class Figures(list[Figure]):
         return "".join(map(_html, self))
 
 
+def converter() -> Any:
+    """The package that draws pictures in files.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    return imported("vl_convert", "figures", "a picture in a file")
+
+
 def _html(figure: Figure) -> str:
-    picture = base64.b64encode(figure.svg().encode()).decode()
     title = cautioned(figure.title, figure.caution)
+    try:
+        picture = base64.b64encode(figure.svg().encode()).decode()
+        shown = f'<img src="data:image/svg+xml;base64,{picture}" alt="{escape(figure.alt)}">'
+    except InputError as missing:
+        shown = f"<p>{escape(str(missing))}</p>"
     return (
         f"<figure><figcaption><b>{escape(title)}</b></figcaption>"
-        f'<img src="data:image/svg+xml;base64,{picture}" alt="{escape(figure.alt)}">'
-        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
+        f"{shown}<figcaption>{escape(figure.caption)}</figcaption></figure>"
     )
 
 

@@ -8,11 +8,9 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
 import re
 from collections.abc import Mapping
 from html import escape
-from typing import Any
 from urllib.parse import quote, urlencode
 
 from weir import _native
@@ -20,6 +18,7 @@ from weir.base.errors import InputError
 from weir.laboratory import page
 from weir.report.animation import Excerpt, span_of
 from weir.scenario.source import Effective
+from weir.scenario.toml import toml
 
 _SCRIPT = '<script defer src="./lab.js"></script>'
 _SOURCES = "script-src 'self' file: 'wasm-unsafe-eval'"
@@ -54,26 +53,6 @@ def fragment(whole: Effective, origin: str, seed: int, time_s: float = 0) -> str
     _check(whole, origin)
     fields = {"text": toml(whole.fields), "seed": seed, **({"t": time_s} if time_s else {})}
     return urlencode(fields, quote_via=quote)
-
-
-def toml(fields: Mapping[str, Any]) -> str:
-    """A scenario file with all keys of a checked scenario, and all that its files contain."""
-    present = {key: value for key, value in fields.items() if value is not None}
-    return "".join(f"{json.dumps(key)} = {_value(value)}\n" for key, value in present.items())
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, dict):
-        parts = (f"{json.dumps(k)} = {_value(v)}" for k, v in value.items() if v is not None)
-        return "{ " + ", ".join(parts) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # `inf`, `-inf` and `nan` are TOML's words too
-    if value is None:
-        raise TypeError("a list of a scenario has values only: TOML has no null")
-    # TOML allows the escapes of JSON, and U+007F only as one of them.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _check(whole: Effective, origin: str) -> None:

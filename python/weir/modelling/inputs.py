@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from dataclasses import replace
 from pathlib import Path as File
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from weir.estimates.fit import fit
 from weir.estimates.packets import Packets
 from weir.modelling import profiles
 from weir.modelling.discipline import managed
+from weir.modelling.loads import measured_loads
 from weir.modelling.measured import Measurement, flow_of
 from weir.modelling.tested import of_test
 from weir.results.results import damage_reported, load
@@ -23,6 +25,10 @@ from weir.running import runner
 from weir.scenario.source import REAL_PATH, SIM, VIRTUAL, Effective
 
 _MOST_SPURIOUS = 3
+_SHARED = (
+    "the flow shared its path with other flows of the scenario, which react to it; the model has "
+    "what they left of the rate and the queue"
+)
 
 
 @documented()
@@ -116,4 +122,9 @@ def _of_results(folder: File, connection: int | None, stack: str | None) -> Meas
         runner.execute(scenario, seed, world, None, capture)
         (only, *others) = scenario.stacks
         known = stack or (None if others else only)
-        return _of_capture(capture, str(folder), connection, known)
+        found = _of_capture(capture, str(folder), connection, known)
+    warnings = found.warnings
+    if others:
+        warnings = (*warnings, _SHARED)
+    loads = () if others or stack or connection else measured_loads(results, case)
+    return replace(found, warnings=warnings, loads=loads)

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from weir.estimates.path import Path
+from weir.modelling.loads import Load
 
 _UNKNOWN = "unknown"
 ASSUMED = "cubic"
@@ -65,6 +66,8 @@ class Measurement:
     slices: pl.DataFrame
     """The flow's time, in slices."""
     warnings: tuple[str, ...] = ()
+    loads: tuple[Load, ...] = ()
+    """What other controllers got on the path itself, after that of the flow; empty if unknown."""
 
 
 def flow_of(row: dict[str, Any], stack: str | None) -> Flow:

@@ -62,7 +62,7 @@ def _of_trace(file: File, content: bytes) -> Measurement:
     path = Path(
         _exact(mbps),
         _exact(_TRACE_DELAY_MS),
-        Quantity(queue, queue, None),
+        _exact(queue),
         _exact(0.0),
         _PACKET_BYTES,
         trace=tuple(times),

@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 
 from weir import _native
+from weir.base.grid import number
 from weir.estimates.path import Path
 from weir.modelling.measured import COMPARED, Flow
 from weir.running.runner import default_jobs
@@ -37,8 +38,8 @@ class Job:
 def run(job: Job) -> dict[str, pl.DataFrame]:
     """The tables `flows` and `samples` of a simulation, without other traffic."""
     keys = dict(job.keys)
-    for number, flow in enumerate(job.others, start=job.flows):
-        keys |= {f"flow.{number}.{key}": value for key, value in flow.items()}
+    for place, flow in enumerate(job.others, start=job.flows):
+        keys |= {f"flow.{place}.{key}": value for key, value in flow.items()}
     text = _BASE + (job.flows + len(job.others)) * _FLOW
     result = _native.Scenario.parse(text, list(keys.items()), "model").run(job.seed)
     tables = {name: pl.DataFrame(result.table(name)) for name in ("flows", "samples")}
@@ -78,11 +79,32 @@ class Check:
     samples: pl.DataFrame
     """The flow over time in the first of the runs."""
     runs: int
+    values: Mapping[str, Sequence[float | None]]
+    """What each run has."""
 
     def error(self, name: str) -> float | None:
         """The relative difference of the model from the measurement."""
         mean, measured = self.repeated[name].mean, getattr(self.flow, name)
         return None if mean is None or not measured else mean / measured - 1
+
+    @property
+    def refusal(self) -> str | None:
+        """Why nothing should be predicted with the model; None if a run repeats the measurement.
+
+        One run is enough: where losses are rare, the time of the first changes a flow by much.
+        """
+        for name, least in _MUST_AGREE.items():
+            mean, measured = self.repeated[name].mean, getattr(self.flow, name)
+            title, unit, _ = COMPARED[name]
+            if mean is None or not measured:
+                return f"the model says nothing about the {title} of the measured flow"
+            if not any(_is_close(value, measured, least) for value in self.values[name]):
+                return (
+                    f"the model does not repeat the measured flow: its {title} is "
+                    f"{number(mean)} {unit} instead of {number(measured)} {unit}; predict nothing "
+                    "with it"
+                )
+        return None
 
     def as_json(self) -> dict[str, Any]:
         """The form of `--json`."""
@@ -102,9 +124,20 @@ def check(path: Path, flow: Flow, *, repeat: int = 5, seed: int = 1) -> Check:
     others = path.cross_flows()
     found = run_all([Job(keys, seed + n, others=others) for n in range(repeat)])
     rows = [one["flows"].row(0, named=True) for one in found]
-    repeated = {name: mean_interval(row[name] for row in rows) for name in COMPARED}
-    return Check(flow, repeated, found[0]["samples"], repeat)
+    values = {name: [row[name] for row in rows] for name in COMPARED}
+    repeated = {name: mean_interval(values[name]) for name in COMPARED}
+    return Check(flow, repeated, found[0]["samples"], repeat, values)
+
+
+def _is_close(value: float | None, measured: float, least: float) -> bool:
+    if value is None:
+        return False
+    return abs(value - measured) <= least or 1 / _MOST_FACTOR <= value / measured <= _MOST_FACTOR
 
 
 _HEADERS = 52
 """IPv4, TCP and timestamps."""
+_MOST_FACTOR = 2.0
+"""By which factor a model may miss what it was made from."""
+_MUST_AGREE = {"goodput_mbps": 0.0, "rtt_ms_p50": 2.0}
+"""What it must repeat, and the difference that does not matter."""

@@ -7,7 +7,7 @@ itself looks for policers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,8 @@ from weir.estimates.fit import OF_LINK, with_errors
 from weir.estimates.packets import Flags, Floats
 from weir.estimates.path import Path
 from weir.estimates.quantity import Quantity, share
-from weir.estimates.rate import middle
+from weir.estimates.rate import MOST_RATE, middle
+from weir.modelling.loads import measured_loads
 from weir.modelling.measured import Flow, Measurement
 from weir.probes.policing import COUNT_S
 from weir.results.results import Results
@@ -37,6 +38,8 @@ _BUSY_SHARE = 0.1
 _LEAST_BUSY_MS = 1.0
 _CLOCK_MS = 0.1
 _LEAST_ERROR = 0.002
+_LEAST_MBPS = 1e-3
+"""The lowest rate of a scenario."""
 _MOSTLY = 0.5
 _LEAST_USED = 0.75
 """Share of a policer's rate that a flow gets at least, as Reno behind a small bucket."""
@@ -84,6 +87,8 @@ def of_test(results: Results, source: str, number: int | None, stack: str | None
     own = [_run(tables, run, least) for run in runs["run"]]
     packet = _packet(tables["flows"], source)
     path, limit = _path(own, idle, least, packet, tables["samples"])
+    for other in _others(results, case):
+        path = _with_bounds(path, _path(other, idle, least, packet, tables["samples"])[0])
     policer, bucket = _policer(tables, len(own), packet)
     if policer and not _is_link(policer, path):
         fastest = _fastest(tables["samples"]) * packet / (packet - _HEADERS)
@@ -91,7 +96,8 @@ def of_test(results: Results, source: str, number: int | None, stack: str | None
     flow = _flow(case, tables["flows"], stack, limit)
     warning = "a test has no packets: losses in bursts and reordering are not looked for"
     slices = _slices(tables["samples"].filter(pl.col("run") == runs["run"][0]))
-    return Measurement(f"{source}: {case['label']}", path, flow, slices, (warning,))
+    loads = () if stack else measured_loads(results, case)
+    return Measurement(f"{source}: {case['label']}", path, flow, slices, (warning,), loads)
 
 
 def _case(results: Results, source: str, number: int | None) -> Mapping[str, Any]:
@@ -108,6 +114,38 @@ def _case(results: Results, source: str, number: int | None) -> Mapping[str, Any
         labels = ", ".join(f"{place} {case['label']}" for place, case in enumerate(cases, 1))
         raise InputError(f"--connection {number}: there is no such load; there are {labels}")
     return cases[number - 1]
+
+
+def _others(results: Results, case: Mapping[str, Any]) -> Iterator[list[_Run]]:
+    """The runs of the other TCP loads in the same direction: they took the same path."""
+    direction = case["point"]["direction"]
+    for other in results.cases:
+        is_alike = other["point"]["direction"] == direction and other["stack"] != "udp"
+        if other["label"] == case["label"] or not is_alike:
+            continue
+        own = (pl.col("label") == other["label"]) & (pl.col("status") == "ok")
+        runs = results.runs.filter(own)["run"]
+        chosen = pl.col("run").is_in(runs.implode())
+        tables = {name: results.scan(name).filter(chosen).collect() for name in ("samples", TABLE)}
+        answered = tables[TABLE].filter(~pl.col("lost"))["rtt_ms"].drop_nulls()
+        if not answered.is_empty():
+            least = float(answered.min())  # type: ignore[arg-type]
+            yield [_run(tables, run, least) for run in runs]
+
+
+def _with_bounds(path: Path, other: Path) -> Path:
+    """The path whose rate and queue are those that another load showed, where its own did not."""
+
+    def better(own: Quantity, others: Quantity) -> Quantity:
+        if own.high is not None:
+            return own
+        return others if others.high is not None or others.value > own.value else own
+
+    rate = better(path.rate_mbps, other.rate_mbps)
+    # A lower bound of the queue is a wait at the rate.
+    held = path.queue_bytes.value * rate.value / path.rate_mbps.value
+    own = path.queue_bytes if path.queue_bytes.high is not None else Quantity(held, held, None)
+    return replace(path, rate_mbps=rate, queue_bytes=better(own, other.queue_bytes))
 
 
 def _run(tables: Mapping[str, pl.DataFrame], run: int, least_ms: float) -> _Run:
@@ -164,8 +202,7 @@ def _path(
     bins = np.concatenate([_bins(run, threshold, packet) for run in runs])
     everything = np.concatenate([_bins(run, -1.0, packet) for run in runs])
     is_busy = bins.size >= _FEWEST_BINS
-    most = float(everything.max(initial=1e-3))
-    rate = middle(bins, _LEAST_ERROR) if is_busy else Quantity(most, most, None)
+    rate = middle(bins, _LEAST_ERROR) if is_busy else _at_least(everything)
     both_ways_ms = 2 * _PROBE_BYTES * 8e-3 / rate.value
     base = max(least_ms - both_ways_ms, 0.0)
     delay = Quantity(
@@ -176,11 +213,22 @@ def _path(
     queue, chance, overflows = _losses(runs, level_ms, rate.value, packet)
     if rate.high is None:
         queue = Quantity(queue.low, queue.low, None)
+        rate = replace(rate, most=rate.value * MOST_RATE)
     share_busy = bins.size / max(everything.size, 1)
     return (
         Path(rate, delay, queue, chance, packet),
         _limit(samples, chance.value, overflows, share_busy),
     )
+
+
+def _at_least(bins: Floats) -> Quantity:
+    """A lower bound: the largest rate of some bins in a row, which readings distort little."""
+    if not bins.size:
+        return Quantity(_LEAST_MBPS, _LEAST_MBPS, None)
+    together = min(_FEWEST_BINS, bins.size)
+    most = float(np.convolve(bins, np.full(together, 1 / together), "valid").max())
+    most = max(most, _LEAST_MBPS)
+    return Quantity(most, most, None)
 
 
 def _bins(run: _Run, threshold_ms: float, packet: int) -> Floats:
@@ -273,7 +321,8 @@ def _policed(path: Path, rate: Quantity, bucket: Quantity | None, fastest: float
     link, queue = path.rate_mbps, path.queue_bytes
     if link.high is None and fastest > link.value:
         held = queue.value * fastest / link.value
-        link, queue = Quantity(fastest, fastest, None), Quantity(held, held, None)
+        link = Quantity(fastest, fastest, None, fastest * MOST_RATE)
+        queue = Quantity(held, held, None)
     return replace(
         path,
         rate_mbps=link,

@@ -7,16 +7,21 @@ from collections.abc import Iterator, Mapping
 
 from weir.base.plain import plain
 from weir.modelling.measured import Measurement
-from weir.modelling.simulate import measured_keys
+from weir.modelling.simulate import Check, measured_keys
 
 
-def scenario_text(measured: Measurement) -> str:
-    """The model as a scenario file, whose comments have the intervals."""
-    return "\n".join(_lines(measured)) + "\n"
+def scenario_text(measured: Measurement, check: Check | None = None) -> str:
+    """The model as a scenario file, whose comments have the intervals.
+
+    What has only a lower bound is swept from there to the most that the capture allows.
+    """
+    return "\n".join(_lines(measured, check)) + "\n"
 
 
-def _lines(measured: Measurement) -> Iterator[str]:
+def _lines(measured: Measurement, check: Check | None) -> Iterator[str]:
     path, flow = measured.path, measured.flow
+    if check and (refusal := check.refusal):
+        yield f"# Warning: {refusal}"
     yield f"# Model of {plain(measured.source)}, by weir model. Estimates with 95 % intervals:"
     for _, title, value, unit in path.named():
         yield f"# {title}: {value} {unit}"
@@ -32,6 +37,10 @@ def _lines(measured: Measurement) -> Iterator[str]:
         if home == "flow.0":
             for cross in path.cross_flows():
                 yield from _section(heading, cross)
+    if ranges := path.ranges():
+        yield from ("", "# Of these only the first value was seen; the path may have more.")
+        yield "[sweep]"
+        yield from (f'"{key}" = {json.dumps(values)}' for key, values in ranges.items())
 
 
 def _section(heading: str, keys: Mapping[str, str]) -> Iterator[str]:

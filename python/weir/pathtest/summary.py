@@ -7,10 +7,9 @@ from typing import Any
 
 import polars as pl
 
-from weir.base.grid import Grid, cautioned, number
+from weir.base.grid import Grid, cautioned, listed, number
 from weir.comparison.tables import estimate_text
 from weir.probes.responsiveness import in_words
-from weir.report.summary import listed
 from weir.results import metrics
 from weir.results.results import Results
 

@@ -88,19 +88,19 @@ def tables(record: Record) -> Tables:
     made = {"flows": flows, "samples": samples}
     found = {
         name: pl.DataFrame(made.get(name, []), schema=empty.schema)
-        for name, empty in _empty().items()
+        for name, empty in empty_tables().items()
         if name != "summary"
     }
     found["probes"] = pl.DataFrame(list(_probes(record)), schema=PROBES)
     found["marks"] = pl.DataFrame(list(_marks(record)), schema=MARKS)
     found["limits"] = pl.DataFrame(list(_limits(record)), schema=LIMITS)
     summary = _summary(record, flows, found["probes"], found["limits"])
-    schema: dict[str, Any] = {**_empty()["summary"].schema, **SUMMARY}
+    schema: dict[str, Any] = {**empty_tables()["summary"].schema, **SUMMARY}
     return {"summary": pl.DataFrame([summary], schema=schema), **found}
 
 
 @cache
-def _empty() -> Tables:
+def empty_tables() -> Tables:
     """The tables of a simulated run, without rows."""
     text = '[topology]\nrate = "1mbit"\nrtt = "10ms"\n[[flow]]\nstack = "reno"\n'
     text += 'workload = { kind = "bulk" }\n[measure]\nduration = "100ms"\nwarmup = "0s"\n'

@@ -28,13 +28,8 @@ from typing import Any, Literal, get_args
 
 from weir.base.grid import number
 from weir.recordings.truth import KEYS, OVERLAP, REQUEST, Reference, Values
-from weir.statistics.intervals import (
-    Estimate,
-    distribution_p_value,
-    mean_interval,
-    mean_ratio,
-    rounded,
-)
+from weir.statistics.counts import two_samples
+from weir.statistics.intervals import Estimate, mean_interval, mean_ratio, rounded
 
 Verdict = Literal["holds", "differs", "inconclusive"]
 Kind = Literal["deterministic", "drawn", "loss", "shared", "mix", "requests", "packets"]
@@ -111,7 +106,7 @@ class SameDistribution(Tolerance):
             return "holds"
         if len(pair.kernels) < LEAST_RECORDINGS:
             return "inconclusive"
-        return "differs" if distribution_p_value(pair.mine, pair.kernels) < REJECT else "holds"
+        return "differs" if two_samples(pair.mine, pair.kernels) < REJECT else "holds"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from weir.base.disk import write_text
 from weir.base.errors import InputError
+from weir.graphics.figure import converter
 from weir.plots import Figure
 from weir.report import scripts
 from weir.report.animation import Animation
@@ -42,7 +43,13 @@ def write_animation(animation: Animation, path: Path) -> Path:
 
 
 def write_report(report: Report, directory: Path, formats: Sequence[str] = ()) -> Path:
-    """Writes any report, and its figures in `formats`, into an existing directory."""
+    """Writes any report, and its figures in `formats`, into an existing directory.
+
+    Raises:
+        InputError: what draws figures in files is not installed.
+    """
+    if formats:
+        converter()
     path = directory / "report.html"
     write_text(path, render(report))
     if formats:

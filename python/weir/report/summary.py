@@ -3,37 +3,32 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
 
 from weir import _native
-from weir.comparison.contrasts import Contrast
+from weir.base.grid import listed
+from weir.comparison.contrasts import RELEVANT, Contrast
 from weir.comparison.tables import estimate_text
-from weir.comparison.verdicts import verdicts
+from weir.comparison.verdicts import SAID, verdicts
 from weir.graphics.select import Case, shown_over_time
 from weir.graphics.theme import MINUS, short_key, significant
 from weir.plots.interactive import MOST_CASES
 from weir.plots.shares import limited_shares
+from weir.report.leaders import at, leaders, leading, measured
 from weir.results import metrics
 from weir.results.metrics import Metric
 from weir.results.results import Results
 from weir.scenario.source import HOSTS
-from weir.statistics.intervals import Estimate, mean_interval, paired_difference
+from weir.statistics.intervals import Estimate, mean_interval
 
 FEW_REPEATS = 5
 SHORT_IN_RTTS = 200
 _FEW = 3
 _MANY_PAIRS = 5
 _WORTH_A_WORD = 0.01
-_LEADERS = (
-    ("goodput_mbps", "Highest goodput"),
-    ("fct_s", "Shortest completion time"),
-    ("queue_delay_ms_mean", "Lowest queueing delay"),
-    ("jain_index", "Fairest, by Jain's index"),
-)
 
 
 def title(results: Results, cases: Sequence[Case]) -> str:
@@ -70,17 +65,15 @@ def _values(cases: Sequence[Case], key: str) -> str:
 
 def findings(results: Results, cases: Sequence[Case], contrasts: Sequence[Contrast]) -> list[str]:
     """The results in words, the main ones first."""
-    by_point: dict[tuple[tuple[str, str], ...], list[Case]] = {}
-    for case in cases:
-        by_point.setdefault(tuple(case.point.items()), []).append(case)
-    if len(by_point) > 1:
-        leaders = list(_leaders_over_sweep(results, by_point))
-    elif len(cases) == 1:
-        leaders = [_alone(results, cases[0])]
-    else:
-        leaders = list(_leaders(results, cases))
-    more = (_flow_goodputs(results, cases), _differences(contrasts), _limits(results, cases))
-    return [*verdicts(contrasts), *leaders, *itertools.chain(*more)]
+    first = [_alone(results, cases[0])] if len(cases) == 1 else verdicts(contrasts)
+    relevant = contrasts[0].relevant if contrasts else RELEVANT
+    more = (
+        leaders(results, cases, relevant) if len(cases) > 1 else (),
+        _flow_goodputs(results, cases),
+        _differences(contrasts, said=bool(first)),
+        _limits(results, cases),
+    )
+    return [*first, *itertools.chain(*more)]
 
 
 def scope(cases: Sequence[Case]) -> list[str]:
@@ -90,7 +83,7 @@ def scope(cases: Sequence[Case]) -> list[str]:
         return []
     if shown[0].point:
         more = "Figures over time also have the others."
-        return [f"Of the {len(cases)} cases, these are the ones at {_at(shown[0])}. {more}"]
+        return [f"Of the {len(cases)} cases, these are the ones at {at(shown[0])}. {more}"]
     if len(cases) <= MOST_CASES:
         return []
     return [f"Over time, the first {MOST_CASES} of {len(cases)} cases are shown."]
@@ -105,13 +98,6 @@ def cautions(results: Results, *, has_intervals: bool = False) -> list[str]:
     return [*runs, *_about_length(results), *_about_flows(results)]
 
 
-def listed(words: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    if len(words) < 2:
-        return "".join(words)
-    return f"{', '.join(words[:-1])} and {words[-1]}"
-
-
 def signed(estimate: Estimate, metric: Metric) -> str:
     """A difference with its sign, as `+0.12 ± 0.03`."""
     text = estimate_text(estimate, metric)
@@ -120,12 +106,6 @@ def signed(estimate: Estimate, metric: Metric) -> str:
     elif estimate.mean is not None and float(metric.text(estimate.mean)) > 0:
         text = f"+{text}"
     return text
-
-
-def measured(results: Results, case: Case, metric: Metric) -> str:
-    """A case's mean with its interval and unit."""
-    text = estimate_text(results.estimate(case.label, metric.name), metric)
-    return f"{text} {metric.unit}".strip()
 
 
 def _network(case: Mapping[str, Any], swept: Sequence[str]) -> str:
@@ -150,42 +130,14 @@ def _network(case: Mapping[str, Any], swept: Sequence[str]) -> str:
     return f" on a path with {listed(parts)}" if parts else ""
 
 
-def _ranking(results: Results, cases: Sequence[Case], metric: Metric) -> list[tuple[float, Case]]:
-    means = [(results.estimate(case.label, metric.name).mean, case) for case in cases]
-    known = [(mean, case) for mean, case in means if mean is not None]
-    return sorted(known, key=lambda pair: pair[0], reverse=metric.better == "more")
-
-
-def _leading(results: Results) -> Iterator[tuple[Metric, str]]:
-    """The measures by which one can be ahead; fairness only where all flows want the same."""
-    wishes = {
-        json.dumps(flow.get("workload"), sort_keys=True)
-        for case in results.cases
-        for flow in case["scenario"].get("flow", [])
-    }
-    for name, title in _LEADERS:
-        if name != "jain_index" or len(wishes) == 1:
-            yield metrics.BY_NAME[name], title
-
-
 def _alone(results: Results, case: Case) -> str:
     """The main measures of the only case."""
     parts = [
         f"{metric.title} {measured(results, case, metric)}"
-        for metric, _ in _leading(results)
+        for metric, _ in leading(results)
         if results.estimate(case.label, metric.name).mean is not None
     ]
     return f"{case.name}: {listed(parts)}."
-
-
-def _leaders(results: Results, cases: Sequence[Case]) -> Iterator[str]:
-    for metric, title in _leading(results):
-        ranked = [case for _, case in _ranking(results, cases, metric)]
-        if len(ranked) > 1:
-            first, second = ranked[:2]
-            rest = listed([f"{c.name} ({measured(results, c, metric)})" for c in ranked[1:]])
-            best = f"{first.name} with {measured(results, first, metric)}"
-            yield f"{title}: {best}, before {rest}. {_lead(results, first, second, metric)}"
 
 
 def _flow_goodputs(results: Results, cases: Sequence[Case]) -> Iterator[str]:
@@ -203,90 +155,25 @@ def _flow_goodputs(results: Results, cases: Sequence[Case]) -> Iterator[str]:
         yield f"Goodput by flow in {case.name}, {metric.unit}: {', '.join(parts)}."
 
 
-def _lead(results: Results, first: Case, second: Case, metric: Metric) -> str:
-    difference = paired_difference(
-        results.values(first.label, metric.name), results.values(second.label, metric.name)
-    )
-    low, high = difference.estimate.lo, difference.estimate.hi
-    if low is None or high is None:
-        return "With one repeat it is unknown whether the order is chance."
-    if low == high == 0:
-        return f"It is no different from {second.name} in any repeat."
-    if difference.is_shown:
-        sizes = sorted(abs(end) * metric.scale for end in (low, high))
-        ends = [significant(size) for size in sizes]
-        return (
-            f"It is ahead of {second.name} by {ends[0]} to {ends[1]} {metric.unit} "
-            "(95 % interval of the paired difference)."
-        )
-    between = f"{significant(low * metric.scale)} to {significant(high * metric.scale)}"
-    return (
-        f"Its lead over {second.name} is not shown: the 95 % interval of the paired difference, "
-        f"{between} {metric.unit}, includes zero."
-    )
-
-
-def _leaders_over_sweep(
-    results: Results, by_point: Mapping[tuple[tuple[str, str], ...], Sequence[Case]]
-) -> Iterator[str]:
-    contested = {point: own for point, own in by_point.items() if len(own) > 1}
-    for metric, title in _leading(results):
-        if not contested:
-            yield from _range(results, [case for own in by_point.values() for case in own], metric)
-        winners: dict[str, list[str]] = {}
-        for point, members in contested.items():
-            ranked = _ranking(results, members, metric)
-            if ranked:
-                where = " with ".join(f"{short_key(key)} {value}" for key, value in point)
-                winners.setdefault(ranked[0][1].series, []).append(where)
-        parts = [f"{who} {_where(points, len(contested))}" for who, points in winners.items()]
-        if parts:
-            yield f"{title}, going by the means: {'; '.join(parts)}."
-
-
-def _range(results: Results, cases: Sequence[Case], metric: Metric) -> Iterator[str]:
-    """From where to where a measure goes over a sweep of a single stack."""
-    ranked = [case for _, case in _ranking(results, cases, metric)]
-    if len(ranked) > 1:
-        best, worst = ranked[0], ranked[-1]
-        yield (
-            f"The best {metric.title} is {measured(results, best, metric)} at {_at(best)}, "
-            f"the worst {measured(results, worst, metric)} at {_at(worst)}."
-        )
-
-
-def _at(case: Case) -> str:
-    return " with ".join(f"{short_key(key)} {value}" for key, value in case.point.items())
-
-
-def _where(points: Sequence[str], count: int) -> str:
-    if len(points) == count:
-        return "at every point of the sweep"
-    if len(points) <= _FEW:
-        return f"at {listed(points)}"
-    return f"at {len(points)} of {count} points"
-
-
-def _differences(contrasts: Sequence[Contrast]) -> Iterator[str]:
-    shown = [c for c in contrasts if c.verdict == "significant"]
-    alike = [c for c in contrasts if c.verdict not in ("significant", "too few repeats")]
+def _differences(contrasts: Sequence[Contrast], *, said: bool) -> Iterator[str]:
+    """The relevant differences; with `said` those that no sentence before has."""
+    others = [c for c in contrasts if not (said and c.metric.name in SAID)]
+    known = [c for c in contrasts if c.verdict != "too few repeats"]
     pairs = list(dict.fromkeys((c.label, c.reference) for c in contrasts))
     if len(pairs) > _MANY_PAIRS:
-        if shown or alike:
+        shown = sum(c.verdict == "significant" for c in known)
+        if known:
             yield (
-                f"{len(shown)} of {len(shown) + len(alike)} paired comparisons show a difference "
+                f"{shown} of {len(known)} paired comparisons show a difference "
                 "after correction for their number; the table below has them all."
             )
         return
     for label, reference in pairs:
-        own = [c for c in shown if (c.label, c.reference) == (label, reference)]
-        if own:
-            which = listed([_difference(contrast) for contrast in own])
-            yield f"{own[0].series} differs from {reference}: {which}."
-        same = [c for c in alike if (c.label, c.reference) == (label, reference)]
-        if same:
-            names = listed([c.metric.title for c in same])
-            yield f"No difference shown between {same[0].series} and {reference} in {names}."
+        own = [c for c in others if (c.label, c.reference) == (label, reference)]
+        changed = [c for c in own if c.verdict == "significant" and c.is_relevant is not False]
+        if changed:
+            which = listed([_difference(contrast) for contrast in changed])
+            yield f"{own[0].series} {'also ' if said else ''}differs from {reference}: {which}."
 
 
 def _difference(contrast: Contrast) -> str:

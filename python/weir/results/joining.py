@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from weir import _native
+from weir.base import version
 from weir.base.errors import InputError
 from weir.results import manifest, store
 from weir.results.results import TABLES, Results, load
@@ -97,6 +98,7 @@ def _manifest(words: str, named: Sequence[tuple[str, Results]]) -> dict[str, Any
         "command": words,
         "created": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         "version": _native.version(),
+        "build": version.build(),
         "complete": all(found["complete"] for found in own),
         "runs": {
             "planned": sum(found["runs"]["planned"] for found in own),

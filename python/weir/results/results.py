@@ -13,6 +13,7 @@ import polars as pl
 
 from weir.base import disk
 from weir.base.errors import InputError, unknown
+from weir.base.extras import imported
 from weir.base.plain import plain
 from weir.dynamics.arrivals import Completions, completions
 from weir.dynamics.criteria import COARSE_BIN_S, EPSILON, HOLD_S, RECLAIMED, SHORTEST_BIN_S, Rule
@@ -282,7 +283,13 @@ class Results:
         self._unpacked[file] = unpacked
 
     def to_pandas(self, table: str) -> pd.DataFrame:
-        """A table for pandas, which must be installed."""
+        """A table for pandas.
+
+        Raises:
+            InputError: there is no such table, or pandas is not installed.
+        """
+        for package in ("pandas", "pyarrow"):
+            imported(package, "pandas", "a pandas frame")
         return self.scan(table).collect().to_pandas()
 
     def values(self, label: str, metric: str) -> dict[int, float | None]:

@@ -8,20 +8,23 @@ run. Dask gives the work of a lost worker to another one.
 
 from __future__ import annotations
 
+import json
 import logging
+import re
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any
 
 from weir import _native
 from weir.base.errors import ClusterError, InputError
+from weir.base.extras import imported
 from weir.running.batches import Batches
 from weir.running.runner import execute
 from weir.scenario.source import Source
@@ -33,6 +36,7 @@ PATIENCE_S = 30.0
 """How long a cluster may be without workers: a nanny or a pod starts a lost one again."""
 
 _CONNECT_S = 10.0
+_ANSWER_S = 2.0
 _LOOK_S = 1.0
 _CLOSE_S = 5.0
 _SHARED = ("polars", "distributed")
@@ -80,8 +84,7 @@ def connected(where: str, *, patience_s: float = PATIENCE_S) -> Iterator[Batches
     Raises:
         InputError: there is no such cluster, it has no workers, or they differ from this machine.
     """
-    if find_spec("distributed") is None:
-        raise InputError(f"--dask {where}: Dask is not installed; pip install 'weir[dask]'")
+    imported("distributed", "dask", f"--dask {where}")
     with _quietly(), _client(where) as client:
         threads = _first_workers(client, where, patience_s)
         _refuse_others(client, where)
@@ -122,6 +125,7 @@ def _client(where: str) -> Iterator[Client]:
     is_file = where.endswith(".json") or Path(where).is_file()
     if is_file and not Path(where).is_file():
         raise InputError(f"--dask {where}: no such scheduler file")
+    _refuse_silent(where, _address(where) if is_file else where)
     target = {"scheduler_file": where} if is_file else {"address": where}
     try:
         client = Client(**target, timeout=_CONNECT_S, set_as_default=False, name="weir")
@@ -132,6 +136,23 @@ def _client(where: str) -> Iterator[Client]:
         yield client
     finally:
         client.close(timeout=_CLOSE_S)
+
+
+def _address(file: str) -> str:
+    """The address in a scheduler file; nothing if it has none, which Dask then says better."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return str(json.loads(Path(file).read_text(encoding="utf-8"))["address"])
+    return ""
+
+
+def _refuse_silent(where: str, address: str) -> None:
+    """Refuses an address where nothing listens: Dask would try again for longer than users wait."""
+    if (named := re.fullmatch(r"(?:\w+://)?\[?([^/]+?)\]?:(\d{1,5})", address)) is None:
+        return
+    try:
+        socket.create_connection((named[1], int(named[2])), timeout=_ANSWER_S).close()
+    except (OSError, OverflowError) as error:
+        raise InputError(f"--dask {where}: no scheduler answers there ({error})") from None
 
 
 def _first_workers(client: Client, where: str, patience_s: float) -> int:

@@ -19,6 +19,7 @@ from typing import Any, Protocol, runtime_checkable
 import polars as pl
 
 from weir import _native
+from weir.base import version
 from weir.base.errors import ClusterError, RunError, RunInterruptedError, StoreError
 from weir.controllers import trust
 from weir.kernel import cache
@@ -244,6 +245,7 @@ def _manifest(plan: Plan, directory: RunDirectory, wall_s: float) -> dict[str, A
         "command": plan.command,
         "created": f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
         "version": _native.version(),
+        "build": version.build(),
         "complete": directory.done == len(plan.runs),
         "runs": {"planned": len(plan.runs), "ok": directory.done, "failed": failures},
         "repeat": plan.repeat,

@@ -15,6 +15,8 @@ from typing import TypeVar
 
 from weir._native import MIN_TAIL
 from weir.statistics import student
+from weir.statistics.bootstrap import bca_interval
+from weir.statistics.counts import binomial_quantile
 
 LEVEL = 0.95
 """The confidence level of every interval."""
@@ -26,7 +28,6 @@ _POWER = 0.8
 _MOST_PAIRS = 100_000
 _SKEWED = 2.0
 _ENOUGH_FOR_BOOTSTRAP = 20
-_RESAMPLES = 9_999
 
 Bounds = tuple[float | None, float | None]
 _Run = TypeVar("_Run")
@@ -86,27 +87,11 @@ def mean_interval(values: Iterable[float | None], bounds: Bounds = (None, None))
     if n == 1:
         return Estimate(mean, None, None, 1)
     if n >= _ENOUGH_FOR_BOOTSTRAP and abs(_skewness(sample)) > _SKEWED:
-        low, high = bootstrap_interval(sample)
+        low, high = bca_interval(sample, LEVEL)
     else:
         half = t_quantile(n - 1) * _standard_error(sample)
         low, high = mean - half, mean + half
     return Estimate(mean, *_within(low, high, bounds), n)
-
-
-def bootstrap_interval(sample: Sequence[float]) -> tuple[float, float]:
-    """The BCa bootstrap interval of the mean; the same sample always gives the same interval."""
-    import numpy as np
-    from scipy.stats import bootstrap
-
-    result = bootstrap(
-        (np.asarray(sample),),
-        np.mean,
-        confidence_level=LEVEL,
-        n_resamples=_RESAMPLES,
-        method="BCa",
-        rng=np.random.Generator(np.random.PCG64(0)),
-    )
-    return float(result.confidence_interval.low), float(result.confidence_interval.high)
 
 
 def jackknife(
@@ -167,16 +152,6 @@ def independent_difference(
     half = t_quantile(freedom) * error
     p_value = _two_sided(mean / error, freedom)
     return Difference(Estimate(mean, mean - half, mean + half, n), p_value)
-
-
-def distribution_p_value(a: Sequence[float], b: Sequence[float]) -> float:
-    """The p-value of an exact two-sample Kolmogorov-Smirnov test (Hodges 1958).
-
-    It says how often two samples of one distribution lie as far apart as `a` and `b` do.
-    """
-    from scipy.stats import ks_2samp
-
-    return float(ks_2samp(a, b, method="exact").pvalue)
 
 
 def mean_ratio(values: Sequence[float | None], reference: Sequence[float | None]) -> Estimate:
@@ -284,7 +259,7 @@ def rank_interval(n: int, share: float) -> tuple[int | None, int | None]:
     too few samples to exclude 2.5 %.
     """
     tail = (1 - LEVEL) / 2
-    low, high = _binomial_quantile(tail, n, share), _binomial_quantile(1 - tail, n, share) + 1
+    low, high = binomial_quantile(tail, n, share), binomial_quantile(1 - tail, n, share) + 1
     return low or None, high if high <= n else None
 
 
@@ -365,16 +340,6 @@ def _skewness(sample: Sequence[float]) -> float:
     if second == 0:
         return 0.0
     return math.fsum((v - mean) ** 3 for v in sample) / n / (second * math.sqrt(second))
-
-
-def _binomial_quantile(probability: float, n: int, share: float) -> int:
-    """The smallest k with P(Binomial(n, share) ≤ k) ≥ probability."""
-    from scipy.special import bdtr, bdtrik
-
-    if n == 0:
-        return 0
-    k = math.ceil(float(bdtrik(probability, n, share)))
-    return k - 1 if k > 0 and float(bdtr(k - 1, n, share)) >= probability else k
 
 
 def _p_value(differences: Sequence[float]) -> float | None:

@@ -170,7 +170,7 @@ def send(
     mss: Mss = None,
     max_retransmits: Annotated[
         int, Option("Give up after this many consecutive timeouts.", min=0)
-    ] = 100,
+    ] = 1000,
     max_wait: Annotated[
         str, Option("Give up after this long without progress.", metavar="TIME")
     ] = "30s",

@@ -19,7 +19,7 @@ from typing import Any
 Job = Mapping[str, Any]
 
 _INITIAL_WINDOW = 10
-_PATIENCE, _MAX_WAIT_S = 100, 30.0
+_PATIENCE, _MAX_WAIT_S = 1000, 30.0
 """Timeouts in a row, and time without progress, after which `weir send` too gives up."""
 
 

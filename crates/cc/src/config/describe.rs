@@ -237,8 +237,9 @@ pub(super) fn decimal(text: &str, range: RangeInclusive<u32>) -> Option<Decimal>
 
 /// A time in whole milliseconds.
 pub(super) fn millis(text: &str, range: RangeInclusive<u64>) -> Option<Duration> {
-    let number = text.strip_suffix("ms").and_then(|number| number.parse().ok());
-    number.filter(|millis| range.contains(millis)).map(Duration::from_millis)
+    let time = text.parse::<Duration>().ok()?;
+    let whole = Duration::from_millis(time.as_millis());
+    (time == whole && range.contains(&whole.as_millis())).then_some(whole)
 }
 
 /// A number of segments.

@@ -42,6 +42,7 @@ fn defaults_are_left_out_or_written_out() {
     assert_eq!(round_trip("dctcp( g = 1/4 )"), "dctcp(g=1/4,alpha0=1)");
     assert_eq!(round_trip("dctcp(alpha0=.5,g=1)"), "dctcp(g=1,alpha0=0.5)");
     assert_eq!(round_trip("prague( rtt = 25ms )"), "prague");
+    assert_eq!(round_trip("prague(rtt=0s)"), "prague(rtt=0ms)");
     assert_eq!(round_trip("ledbat(target=100ms)"), "ledbat");
     assert_eq!(round_trip("copa(mode=auto,delta=0.50)"), "copa");
     assert_eq!(round_trip("copa(mode=default, delta=.1)"), "copa(delta=0.1,mode=default)");
@@ -132,7 +133,7 @@ fn errors_name_the_parameter_the_value_and_what_is_allowed() {
             "careful-resume(renoo)",
             "careful-resume(reno,cwnd=300)",
             "careful-resume(reno,cwnd=1,rtt=1ms)",
-            "careful-resume(reno,cwnd=300,rtt=1s)",
+            "careful-resume(reno,cwnd=300,rtt=1.5ms)",
             "careful-resume(reno,300)",
             "careful-resume(reno",
         ]

@@ -7,7 +7,9 @@ use std::os::fd::OwnedFd;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBuf, SndBuf, TcpMaxSeg, TcpUserTimeout};
 use rustix::io::Errno;
-use rustix::net::sockopt::{set_socket_reuseaddr, set_tcp_congestion};
+use rustix::net::sockopt::{
+    set_socket_reuseaddr, set_tcp_congestion, set_tcp_nodelay, socket_error,
+};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, Shutdown, SocketFlags, SocketType, accept_with, bind,
     connect, listen, recv, send, shutdown, socket_with,
@@ -55,6 +57,10 @@ impl KernelEndpoint {
             CallKind::SetNonBlocking(..) => Returned::Value(0),
             CallKind::ReadFlags(_) => Returned::Value(O_RDWR),
             CallKind::SetOption(_, option) => set_option(socket, option),
+            CallKind::NoError(_) => match socket_error(socket) {
+                Ok(Ok(())) => Returned::Value(0),
+                Ok(Err(error)) | Err(error) => failed(error),
+            },
         };
         Ok(returned)
     }
@@ -110,6 +116,7 @@ fn write(socket: &OwnedFd, bytes: u32) -> Returned {
 fn set_option(socket: &OwnedFd, option: &SocketOption) -> Returned {
     let result = match option {
         SocketOption::Ignored => set_socket_reuseaddr(socket, true),
+        SocketOption::NoDelay(on) => set_tcp_nodelay(socket, *on),
         SocketOption::Congestion(name) => set_tcp_congestion(socket, name),
         SocketOption::UserTimeout(millis) => of_nix(setsockopt(socket, TcpUserTimeout, millis)),
         SocketOption::MaxSegment(bytes) => of_nix(setsockopt(socket, TcpMaxSeg, bytes)),

@@ -130,7 +130,7 @@ impl Endpoint for KernelEndpoint {
 }
 
 /// The settings of the namespace.
-fn sysctls(settings: &Settings) -> Result<Vec<(&'static str, String)>, EndpointError> {
+fn sysctls(settings: &Settings) -> Result<Vec<(String, String)>, EndpointError> {
     let stack = &settings.stack;
     let rack = RackConfig::default();
     // Linux is `rack`. Its switches make it what `sack` is; without SACK it is `newreno`.
@@ -145,20 +145,27 @@ fn sysctls(settings: &Settings) -> Result<Vec<(&'static str, String)>, EndpointE
             return Err(EndpointError(message));
         }
     };
-    let mut values: Vec<(&'static str, String)> = Sysctl::ALL
-        .iter()
-        .map(|sysctl| (sysctl.name(), settings.sysctl(*sysctl).to_string()))
+    let sysctls = Sysctl::ALL.iter();
+    let mut values: Vec<(String, String)> = sysctls
+        .map(|sysctl| (sysctl.name().to_owned(), settings.sysctl(*sysctl).to_string()))
         .collect();
-    values.push(("tcp_recovery", recovery.to_owned()));
-    values.push(("tcp_early_retrans", tlp.to_owned()));
-    values.push(("tcp_no_metrics_save", "1".to_owned()));
+    let mut set = |name: &str, value: String| values.push((name.to_owned(), value));
+    set("tcp_recovery", recovery.to_owned());
+    set("tcp_early_retrans", tlp.to_owned());
+    set("tcp_no_metrics_save", "1".to_owned());
     // Large enough that a write never blocks.
-    values.push(("tcp_wmem", "4096 4194304 4194304".to_owned()));
+    set("tcp_wmem", "4096 4194304 4194304".to_owned());
+    if let Some([least, first, largest]) = settings.receive_memory {
+        set("tcp_rmem", format!("{least} {first} {largest}"));
+    }
+    // Those that this kernel no longer has make no difference either.
+    let there = |name: &str| std::path::Path::new(&format!("/proc/sys/net/ipv4/{name}")).exists();
+    values.extend(settings.neutral.iter().filter(|(name, _)| there(name)).cloned());
     Ok(values)
 }
 
 /// Sets them in the namespace of the calling thread.
-fn apply(values: &[(&str, String)]) -> io::Result<()> {
+fn apply(values: &[(String, String)]) -> io::Result<()> {
     for (name, value) in values {
         let path = format!("/proc/sys/net/ipv4/{name}");
         fs::write(&path, value)

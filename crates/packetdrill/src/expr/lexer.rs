@@ -65,6 +65,27 @@ impl<'a> Lexer<'a> {
         false
     }
 
+    /// Skips to the end of the statement, whatever comes before it: texts, and lists in parentheses.
+    pub(super) fn skip_statement(&mut self) {
+        let (mut quote, mut depth) = (None, self.parentheses);
+        for (at, letter) in self.code[self.at..].char_indices() {
+            match (quote, letter) {
+                (Some(mark), _) if mark == letter => quote = None,
+                (Some(_), _) => {}
+                (None, '"' | '\'') => quote = Some(letter),
+                (None, '(' | '[') => depth += 1,
+                (None, ')' | ']') => depth = depth.saturating_sub(1),
+                (None, '\n' | ';') if depth == 0 => {
+                    self.at += at;
+                    return;
+                }
+                (None, _) => {}
+            }
+            self.line += u32::from(letter == '\n');
+        }
+        self.at = self.code.len();
+    }
+
     pub(super) fn eat_word(&mut self, word: &str) -> bool {
         self.eat(&Token::Word(word.to_owned()))
     }

@@ -14,8 +14,8 @@ enum Argument {
     Name(String),
     Text(String),
     List(Vec<Argument>),
-    /// `{…}`: only options that are refused have one.
-    Struct,
+    /// `{…}`, without its braces.
+    Struct(String),
 }
 
 /// Reads a call from its name on.
@@ -97,11 +97,12 @@ fn argument(cursor: &mut Cursor<'_>, depth: usize) -> Result<Argument, ScriptErr
         return arguments(cursor, "]", depth + 1).map(Argument::List);
     }
     if cursor.eat("{") {
-        let Some(end) = cursor.rest().find('}') else {
+        let Some(end) = closing_brace(cursor.rest()) else {
             return Err(cursor.error("a structure without closing '}'"));
         };
-        cursor.advance(end + 1);
-        return Ok(Argument::Struct);
+        let text = cursor.advance(end).to_owned();
+        cursor.advance(1);
+        return Ok(Argument::Struct(text));
     }
     let negative = cursor.eat("-");
     cursor.skip();
@@ -138,16 +139,44 @@ fn kind(name: &str, arguments: &[Argument]) -> Result<CallKind, String> {
         ("socket", [_, Name(kind), _]) => {
             return Err(format!("socket: type {kind} is not supported, only SOCK_STREAM"));
         }
-        ("bind", [socket, Any, Any]) => CallKind::Bind(fd(socket)?),
+        ("bind", [socket, _, _]) => CallKind::Bind(fd(socket)?),
         ("listen", [socket, Number(_)]) => CallKind::Listen(fd(socket)?),
         ("accept", [socket, Any, Any]) => CallKind::Accept(fd(socket)?),
-        ("connect", [socket, Any, Any]) => CallKind::Connect(fd(socket)?),
+        ("connect", [socket, _, _]) => CallKind::Connect(fd(socket)?),
         ("write", [socket, Any, len]) => CallKind::Write(fd(socket)?, bytes(len)?),
-        ("send", [socket, Any, len, Number(0)]) => CallKind::Write(fd(socket)?, bytes(len)?),
+        ("send", [socket, Any, len, flags]) | ("sendto", [socket, Any, len, flags, _, _])
+            if is_plain(flags) =>
+        {
+            CallKind::Write(fd(socket)?, bytes(len)?)
+        }
+        ("writev", [socket, vector, Number(_)]) => CallKind::Write(fd(socket)?, sum(name, vector)?),
+        ("sendmsg", [socket, message, flags]) if is_plain(flags) => {
+            CallKind::Write(fd(socket)?, sum(name, message)?)
+        }
         ("read", [socket, Any, len]) => CallKind::Read(fd(socket)?, bytes(len)?),
-        ("recv", [socket, Any, len, Number(0)]) => CallKind::Read(fd(socket)?, bytes(len)?),
-        ("send" | "recv", [_, _, _, flags]) if *flags != Number(0) => {
-            return Err(format!("{name}: flags are not supported, only 0"));
+        ("recv", [socket, Any, len, flags]) | ("recvfrom", [socket, Any, len, flags, _, _])
+            if is_plain(flags) =>
+        {
+            CallKind::Read(fd(socket)?, bytes(len)?)
+        }
+        ("readv", [socket, vector, Number(_)]) => CallKind::Read(fd(socket)?, sum(name, vector)?),
+        ("recvmsg", [socket, message, flags]) if is_plain(flags) => {
+            CallKind::Read(fd(socket)?, sum(name, message)?)
+        }
+        ("send" | "recv", [_, _, _, flags])
+        | ("sendto" | "recvfrom", [_, _, _, flags, _, _])
+        | ("sendmsg" | "recvmsg", [_, _, flags])
+            if !is_plain(flags) =>
+        {
+            let plain = PLAIN_FLAGS.join(", ");
+            return Err(format!("{name}: only the flags 0, {plain} are supported"));
+        }
+        ("getsockopt", [socket, Name(_), Name(option), value, _]) => {
+            let none = Argument::List(vec![Number(0)]);
+            if option != "SO_ERROR" || *value != none {
+                return Err(format!("getsockopt: {option} is not supported, only SO_ERROR, [0]"));
+            }
+            CallKind::NoError(fd(socket)?)
         }
         ("close", [socket]) => CallKind::Close(fd(socket)?),
         ("shutdown", [socket, Name(how)]) => CallKind::Shutdown(fd(socket)?, shut(how)?),
@@ -169,6 +198,54 @@ fn kind(name: &str, arguments: &[Argument]) -> Result<CallKind, String> {
     })
 }
 
+/// Where the brace closes that was opened before `text`.
+fn closing_brace(text: &str) -> Option<usize> {
+    let mut depth = 0_u32;
+    text.char_indices().find_map(|(at, letter)| {
+        match letter {
+            '{' => depth += 1,
+            '}' if depth == 0 => return Some(at),
+            '}' => depth -= 1,
+            _ => {}
+        }
+        None
+    })
+}
+
+/// The bytes of all buffers `{..., N}` of a vector or a message.
+fn sum(name: &str, argument: &Argument) -> Result<u32, String> {
+    let lengths = |text: &str| -> Option<u64> {
+        let buffers: Vec<&str> = text.split("{..., ").skip(1).collect();
+        let length = |rest: &&str| rest.split('}').next()?.trim().parse::<u64>().ok();
+        let sum = buffers.iter().map(length).sum::<Option<u64>>();
+        sum.filter(|_| !buffers.is_empty())
+    };
+    let total = match argument {
+        Argument::Struct(message) => lengths(message),
+        Argument::List(vector) => {
+            let length = |buffer: &Argument| match buffer {
+                Argument::Struct(buffer) => lengths(&format!("{{{buffer}}}")),
+                _ => None,
+            };
+            vector.iter().map(length).sum::<Option<u64>>()
+        }
+        _ => None,
+    };
+    let total = total.and_then(|bytes| u32::try_from(bytes).ok());
+    total.filter(|bytes| i64::from(*bytes) <= MAX_BYTES).ok_or_else(|| {
+        format!("{name}: expected buffers {{..., N}} of up to {MAX_BYTES} bytes together")
+    })
+}
+
+/// Whether flags change nothing of a script, whose sockets never wait.
+fn is_plain(flags: &Argument) -> bool {
+    match flags {
+        Argument::Number(0) => true,
+        Argument::Name(names) => names.split('|').all(|name| PLAIN_FLAGS.contains(&name)),
+        _ => false,
+    }
+}
+
 fn shut(how: &str) -> Result<Shut, String> {
     Ok(match how {
         "SHUT_RD" => Shut::Read,
@@ -187,7 +264,8 @@ fn socket_option(option: &str, value: &Argument) -> Result<SocketOption, String>
         _ => Err(format!("{option}: the value is a number in brackets, as in [1]")),
     };
     Ok(match option {
-        "SO_REUSEADDR" | "TCP_NODELAY" => number().map(|_| SocketOption::Ignored)?,
+        "SO_REUSEADDR" => number().map(|_| SocketOption::Ignored)?,
+        "TCP_NODELAY" => SocketOption::NoDelay(number()? != 0),
         "TCP_CONGESTION" => match value {
             Argument::Text(name) => SocketOption::Congestion(name.clone()),
             _ => return Err("TCP_CONGESTION: the value is a text, as in \"reno\"".to_owned()),
@@ -212,12 +290,19 @@ const KNOWN: &[&str] = &[
     "connect",
     "write",
     "send",
+    "sendto",
+    "writev",
+    "sendmsg",
     "read",
     "recv",
+    "recvfrom",
+    "readv",
+    "recvmsg",
     "close",
     "shutdown",
     "fcntl",
     "setsockopt",
+    "getsockopt",
 ];
 /// How each of them is written.
 const FORMS: &[&str] = &[
@@ -228,13 +313,22 @@ const FORMS: &[&str] = &[
     "connect(FD, ..., ...)",
     "write(FD, ..., N)",
     "send(FD, ..., N, 0)",
+    "sendto(FD, ..., N, 0, ..., ...)",
+    "writev(FD, [{..., N}], 1)",
+    "sendmsg(FD, {msg_iov(1)=[{..., N}]}, 0)",
     "read(FD, ..., N)",
     "recv(FD, ..., N, 0)",
+    "recvfrom(FD, ..., N, 0, ..., ...)",
+    "readv(FD, [{..., N}], 1)",
+    "recvmsg(FD, {msg_iov(1)=[{..., N}]}, 0)",
     "close(FD)",
     "shutdown(FD, SHUT_RD|SHUT_WR|SHUT_RDWR)",
     "fcntl(FD, F_GETFL) or fcntl(FD, F_SETFL, O_RDWR|O_NONBLOCK)",
     "setsockopt(FD, LEVEL, OPTION, VALUE, LENGTH)",
+    "getsockopt(FD, SOL_SOCKET, SO_ERROR, [0], [4])",
 ];
+/// Flags of the calls that send and receive.
+const PLAIN_FLAGS: [&str; 2] = ["MSG_DONTWAIT", "MSG_NOSIGNAL"];
 const MAX_ARGUMENTS: usize = 8;
 const MAX_DEPTH: usize = 4;
 const MAX_NAME: usize = 200;

@@ -8,6 +8,7 @@ mod cursor;
 mod head;
 mod packet;
 mod settings;
+mod sysctl;
 
 use self::cursor::Cursor;
 use self::packet::PacketKind;

@@ -23,10 +23,10 @@ pub(super) fn packet(cursor: &mut Cursor<'_>, kind: PacketKind) -> Result<Packet
     let mut ack = 0;
     if cursor.eat_word("ack") {
         ack = cursor.number_u32("ack")?;
-    } else if flags.contains(Flags::ACK) {
+    } else if flags.contains(Flags::ACK) && kind == PacketKind::Expect {
         return Err(cursor.error("flag '.' requires 'ack N'"));
     }
-    if ack != 0 && !flags.contains(Flags::ACK) {
+    if ack != 0 && !flags.contains(Flags::ACK) && kind == PacketKind::Expect {
         return Err(cursor.error("'ack N' requires flag '.'"));
     }
     let window = match cursor.eat_word("win") {

@@ -4,8 +4,9 @@ use weir_transport::Stack;
 use weir_units::{Duration, known};
 
 use super::cursor::Cursor;
+use super::sysctl;
 use crate::error::ScriptError;
-use crate::script::{Settings, Sysctl};
+use crate::script::Settings;
 
 /// Reads everything before the first event.
 pub(super) fn settings(cursor: &mut Cursor<'_>) -> Result<Settings, ScriptError> {
@@ -13,6 +14,8 @@ pub(super) fn settings(cursor: &mut Cursor<'_>) -> Result<Settings, ScriptError>
         stack: "rack/cubic".parse::<Stack>().map_err(|error| cursor.error(error.to_string()))?,
         tolerance: DEFAULT_TOLERANCE,
         sysctls: Vec::new(),
+        receive_memory: None,
+        neutral: Vec::new(),
     };
     loop {
         if cursor.eat("--") {
@@ -41,8 +44,9 @@ fn option(cursor: &mut Cursor<'_>, settings: &mut Settings) -> Result<(), Script
             settings.tolerance = Duration::from_micros(micros);
         }
         "ip_version" if value == "ipv4" => {}
+        "mtu" if value == "1500" => {}
         _ => {
-            let names = known(name, ["stack", "tolerance_usecs", "ip_version"].into_iter());
+            let names = known(name, ["stack", "tolerance_usecs", "ip_version", "mtu"].into_iter());
             return Err(cursor.error(format!("--{name}={value}: not supported; {names}")));
         }
     }
@@ -50,7 +54,8 @@ fn option(cursor: &mut Cursor<'_>, settings: &mut Settings) -> Result<(), Script
     Ok(())
 }
 
-/// `sysctl -q net.ipv4.tcp_ecn=1`, several of them on lines of their own. No shell runs.
+/// Commands on lines of their own: `sysctl -q net.ipv4.tcp_ecn=1`, and the scripts with which packetdrill's own
+/// tests set their defaults. No shell runs.
 fn commands(cursor: &mut Cursor<'_>, settings: &mut Settings) -> Result<(), ScriptError> {
     let line = cursor.line();
     let Some(end) = cursor.rest().find('`') else {
@@ -59,36 +64,29 @@ fn commands(cursor: &mut Cursor<'_>, settings: &mut Settings) -> Result<(), Scri
     let text = cursor.advance(end);
     cursor.advance(1);
     for (index, command) in text.split(['\n', ';']).enumerate() {
-        let mut words = command.split_whitespace();
-        let Some(program) = words.next() else { continue };
+        let words = sysctl::words(command.trim_end_matches('\\'));
+        let Some((program, words)) = words.split_first() else { continue };
         let refused = |message: String| ScriptError { line: line + index as u32, message };
-        if program != "sysctl" {
-            return Err(refused(format!(
-                "`{program}`: only sysctl is supported, no other command"
-            )));
+        let file = program.rsplit('/').next().unwrap_or(program);
+        match file {
+            "defaults.sh" => sysctl::set_defaults(settings),
+            "sysctl" | "set_sysctls.py" => {
+                for word in words.iter().filter(|word| !["-q", "-w"].contains(&word.as_str())) {
+                    sysctl::set(word, settings).map_err(refused)?;
+                }
+            }
+            _ if program.starts_with('#') => {}
+            _ => {
+                return Err(refused(format!(
+                    "`{program}`: only sysctl, defaults.sh and set_sysctls.py are supported, no other command"
+                )));
+            }
         }
-        for word in words.filter(|word| !["-q", "-w"].contains(word)) {
-            settings.sysctls.push(sysctl(word).map_err(refused)?);
-        }
-        if settings.sysctls.len() > MAX_SYSCTLS {
+        if settings.sysctls.len() + settings.neutral.len() > MAX_SYSCTLS {
             return Err(refused(format!("more than {MAX_SYSCTLS} sysctls")));
         }
     }
     Ok(())
-}
-
-fn sysctl(text: &str) -> Result<(Sysctl, i64), String> {
-    let (path, value) = text.split_once('=').unwrap_or((text, ""));
-    let name = path.strip_prefix("net.ipv4.").unwrap_or(path);
-    let Some(sysctl) = Sysctl::ALL.iter().find(|sysctl| sysctl.name() == name) else {
-        let names = known(name, Sysctl::ALL.iter().map(|sysctl| sysctl.name()));
-        return Err(format!("sysctl {path}: not supported; {names}"));
-    };
-    let (least, most) = sysctl.allowed().into_inner();
-    match value.parse().ok().filter(|value| sysctl.allowed().contains(value)) {
-        Some(value) => Ok((*sysctl, value)),
-        None => Err(format!("sysctl {path} = '{value}', allowed is {least} to {most}")),
-    }
 }
 
 /// packetdrill's own.

@@ -104,6 +104,44 @@ fn the_head_and_the_settings_are_read() {
     assert_eq!(script.head.exception("sim"), None);
 }
 
+/// The head of packetdrill's own tests, and calls in more forms.
+#[test]
+fn heads_and_calls_of_others_are_understood() {
+    let script = parse(
+        "// A comment
+        `../common/defaults.sh
+        sysctl -q net.ipv4.tcp_wmem=\"4096 16384 4194304\" net.ipv4.tcp_congestion_control=reno
+        ../common/set_sysctls.py /proc/sys/net/ipv4/tcp_early_retrans=0`
+        --mtu=1500
+        0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
+        +0 bind(3, {sa_family = AF_INET, sin_addr = ...}, ...) = 0
+        +0 getsockopt(3, SOL_SOCKET, SO_ERROR, [0], [4]) = 0
+        +0 sendmsg(3, {msg_name(...)=..., msg_iov(2)=[{..., 1000}, {..., 500}], msg_flags=0}, 0) = 1500
+        +0 writev(3, [{..., 300}, {..., 200}], 2) = 500
+        +0 < F 1:1(0) ack 7 win 1
+        +0 < . 1:1(0) win 1
+        +0 %{ assert (tcpi_snd_cwnd == 10), 'cwnd=%d' % (tcpi_snd_cwnd) }%",
+    )
+    .unwrap();
+    let settings = &script.settings;
+    assert_eq!(settings.stack.to_string(), "rack(tlp=off)/reno");
+    assert_eq!(settings.receive_memory, Some([4_096, 540_000, 15 << 20]));
+    assert_eq!(settings.sysctl(Sysctl::SynRetries), 5);
+    assert_eq!(settings.neutral, [("tcp_wmem".into(), "4096 16384 4194304".into())]);
+    let written: Vec<u32> = script
+        .events
+        .iter()
+        .filter_map(|event| match &event.action {
+            Action::Call(call) => match call.kind {
+                CallKind::Write(_, bytes) => Some(bytes),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect();
+    assert_eq!(written, [1_500, 500]);
+}
+
 #[test]
 fn mistakes_and_what_only_a_kernel_has_are_named() {
     for (text, part) in [
@@ -126,7 +164,12 @@ fn mistakes_and_what_only_a_kernel_has_are_named() {
             "--stak=rack/cubic\n0 close(3) = 0",
             "--stak=rack/cubic: not supported; did you mean stack?",
         ),
-        ("`tc qdisc add`\n0 close(3) = 0", "`tc`: only sysctl is supported"),
+        ("`tc qdisc add`\n0 close(3) = 0", "`tc`: only sysctl, defaults.sh and set_sysctls.py"),
+        ("`sysctl -q net.ipv4.tcp_rmem='1 2'`", "allowed are three sizes in bytes"),
+        ("`sysctl -q net.ipv4.tcp_dsack=0`", "tcp_dsack = '0': only 1 is supported"),
+        ("0 getsockopt(3, SOL_TCP, TCP_INFO, ..., [1]) = 0", "TCP_INFO is not supported, only SO_"),
+        ("0 sendmsg(3, {msg_flags=0}, 0) = 1", "sendmsg: expected buffers {..., N}"),
+        ("0 send(3, ..., 1, MSG_OOB) = 1", "send: only the flags 0, MSG_DONTWAIT, MSG_NOSIGNAL"),
         ("`sysctl -q net.ipv4.tcp_ecn=7`\n0 close(3) = 0", "tcp_ecn = '7', allowed is 0 to 2"),
         ("`sysctl -q net.ipv4.tcp_ecm=1`", "did you mean tcp_ecn?"),
         ("0 close(3) = 0\n+0 `ip route`", "a shell command has no time"),

@@ -51,7 +51,13 @@ fn a_wrong_field_is_reported_with_both_packets() {
 
 #[test]
 fn a_burst_that_is_too_long_differs_in_its_length() {
-    let text = message("+0 write(4, ..., 3000) = 3000\n+0 > P. 1:2001(2000) ack 1");
+    let text = message(
+        "+0 write(4, ..., 3000) = 3000
+        +0 > P. 1:2001(2000) ack 1
+        +0 > P. 2001:2501(500) ack 1",
+    );
+    assert!(text.contains("tcp_data_len: expected: 500 vs actual: 1000"), "{text}");
+    let text = message("+0 write(4, ..., 3000) = 3000\n+0 > P. 1:1001(1000) ack 1");
     assert!(text.contains("tcp_flags: expected: P. vs actual: ."), "{text}");
     let unwritten = "+0 write(4, ..., 1000) = 1000\n+0 > . 1:1001(1000) ack 1";
     assert_eq!(outcome(unwritten), Ok(()), "a push that is not written may be there");
@@ -81,9 +87,20 @@ fn times_have_a_tolerance_of_an_eighth() {
 }
 
 #[test]
-fn a_packet_that_no_event_expects_is_reported() {
-    let text = message("+0 write(4, ..., 1000) = 1000");
-    assert!(text.contains("a packet that the script does not expect"), "{text}");
+fn a_packet_before_the_expected_one_is_reported_and_one_after_the_last_is_free() {
+    let text = message(
+        "+0 write(4, ..., 2000) = 2000
+        +0 > P. 1001:2001(1000) ack 1",
+    );
+    assert!(text.contains("actual packet: 0.100000 . 1:1001(1000)"), "{text}");
+    assert_eq!(outcome("+0 write(4, ..., 1000) = 1000"), Ok(()));
+}
+
+#[test]
+fn a_call_that_may_last_no_time_returns_at_once() {
+    assert_eq!(outcome("+.1...0.100 write(4, ..., 1000) = 1000"), Ok(()));
+    let text = message("+.1...0.900 write(4, ..., 1000) = 1000");
+    assert!(text.contains("the call returns at once"), "{text}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use weir_cc::CcConfig;
 use weir_transport::{Connection, State};
 use weir_units::{Bytes, Duration, stream};
 
-use super::{Simulated, errno};
+use super::{MSS, Simulated, errno};
 use crate::endpoint::{EndpointError, Returned};
 use crate::script::{Call, CallKind, Shut, SocketOption};
 
@@ -46,6 +46,10 @@ impl Simulated {
                 Returned::Value(O_RDWR | flags)
             }
             CallKind::SetOption(_, option) => self.set_option(option)?,
+            CallKind::NoError(_) => match self.failure.take() {
+                Some(error) => Returned::Error(errno(&error)),
+                None => Returned::Value(0),
+            },
         };
         Ok(returned)
     }
@@ -67,7 +71,7 @@ impl Simulated {
     }
 
     fn accept(&mut self, call: &Call) -> Result<Returned, EndpointError> {
-        let taken = self.sockets.values().any(|socket| socket.connected);
+        let taken = self.is_accepted();
         let ready = self.connection.as_ref().is_some_and(Connection::is_synchronised);
         if taken || !ready {
             return Ok(Returned::Blocks("EAGAIN"));
@@ -75,9 +79,22 @@ impl Simulated {
         self.open(call, Socket { connected: true, ..Socket::default() })
     }
 
+    fn is_accepted(&self) -> bool {
+        self.orphaned || self.sockets.values().any(|socket| socket.connected)
+    }
+
+    /// No socket will accept the connection: the peer learns so, at its next segment if the handshake is not over
+    /// (Linux's `inet_csk_listen_stop`).
+    fn drop_unaccepted(&mut self) {
+        match &mut self.connection {
+            Some(connection) if connection.is_synchronised() => connection.abort(self.now),
+            _ => self.connection = None,
+        }
+    }
+
     fn connect(&mut self, fd: i32) -> Returned {
         let Some(connection) = &self.connection else {
-            let config = self.config(self.offers_ecn);
+            let config = self.config(self.offers_ecn, self.syn_retries);
             let rng = stream(1, "packetdrill");
             self.connection = Some(Connection::connect(&config, self.now, rng));
             self.socket(fd).connected = true;
@@ -96,6 +113,8 @@ impl Simulated {
         let socket = self.sockets.remove(&fd).unwrap_or_default();
         if socket.connected {
             self.close();
+        } else if socket.listening && !self.is_accepted() {
+            self.drop_unaccepted();
         }
         Returned::Value(0)
     }
@@ -105,13 +124,28 @@ impl Simulated {
         if how != Shut::Read {
             connection.close(self.now);
         }
+        self.reads_no_more |= how != Shut::Write;
         Returned::Value(0)
     }
 
     fn set_option(&mut self, option: &SocketOption) -> Result<Returned, EndpointError> {
-        if self.connection.is_some() && *option != SocketOption::Ignored {
-            let message = "options of Weir's transport are set before the handshake";
-            return Err(EndpointError(message.to_owned()));
+        if let Some(connection) = &mut self.connection {
+            return match option {
+                SocketOption::Ignored => Ok(Returned::Value(0)),
+                SocketOption::NoDelay(on) => {
+                    connection.set_nagle(!on);
+                    Ok(Returned::Value(0))
+                }
+                SocketOption::UserTimeout(millis) => {
+                    connection.set_max_wait(user_timeout(*millis));
+                    Ok(Returned::Value(0))
+                }
+                _ => {
+                    let message = "Weir's transport takes TCP_NODELAY and TCP_USER_TIMEOUT after \
+                                   the handshake, other options before it";
+                    Err(EndpointError(message.to_owned()))
+                }
+            };
         }
         let config = self.config.clone();
         self.config = match option {
@@ -123,13 +157,14 @@ impl Simulated {
                 let recovery = config.stack.recovery;
                 config.with_stack(weir_transport::Stack { recovery, controller })
             }
-            SocketOption::UserTimeout(millis) => {
-                config.with_max_wait(Some(Duration::from_millis(u64::from(*millis))))
-            }
+            SocketOption::NoDelay(on) => config.with_nagle(!on),
+            SocketOption::UserTimeout(millis) => config.with_max_wait(user_timeout(*millis)),
             SocketOption::MaxSegment(bytes) => config.with_mss((*bytes).max(LEAST_MSS)),
-            // The kernel doubles both (socket(7)).
+            // The kernel doubles both (socket(7)), and windows may have half of it (`tcp_win_from_space`), in
+            // whole segments.
             SocketOption::ReceiveBuffer(bytes) => {
-                config.with_recv_buffer(Bytes(2 * u64::from(*bytes)))
+                let (bytes, mss) = (u64::from(*bytes).max(LEAST_BUFFER), u64::from(MSS));
+                config.with_recv_buffer(Bytes(bytes - bytes % mss.min(bytes)))
             }
             SocketOption::SendBuffer(bytes) => {
                 config.with_send_buffer(Some(Bytes(2 * u64::from(*bytes))))
@@ -139,6 +174,13 @@ impl Simulated {
     }
 }
 
+/// 0 is the system's (tcp(7)).
+fn user_timeout(millis: u32) -> Option<Duration> {
+    (millis > 0).then(|| Duration::from_millis(u64::from(millis)))
+}
+
+/// Half of Linux's `SOCK_MIN_RCVBUF`.
+const LEAST_BUFFER: u64 = 1_152;
 /// Of `fcntl.h`.
 const O_RDWR: i64 = 2;
 const O_NONBLOCK: i64 = 0o4000;

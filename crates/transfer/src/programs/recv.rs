@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use rustix::fs::{Access, access};
 use weir_sockets::clock;
 use weir_transport::{Config, Connection, DelayedAck};
 use weir_units::{Bytes, Duration, Instant};
@@ -107,6 +108,9 @@ impl Receiver {
             TransferError::system(&format!("cannot use '{}'", options.folder.display()), &error)
         };
         std::fs::create_dir_all(&options.folder).map_err(cannot)?;
+        // Senders would find out one by one otherwise.
+        access(&options.folder, Access::WRITE_OK | Access::EXEC_OK)
+            .map_err(|error| cannot(error.into()))?;
         let finalizer = Rc::new(Finalizer::start().map_err(cannot)?);
         let mut endpoint = Endpoint::bind(options.bind)?;
         super::seal_with(&mut endpoint, options.keys.clone())?;

@@ -58,8 +58,10 @@ setters! {
     with_max_rto: max_rto, Duration;
     with_fixed_rto: fixed_rto, Option<Duration>;
     with_max_retransmits: max_retransmits, u32;
+    with_max_syn_retransmits: max_syn_retransmits, Option<u32>;
     with_max_wait: max_wait, Option<Duration>;
     with_limited_transmit: limited_transmit, bool;
+    with_nagle: nagle, bool;
     with_gso: gso, u32;
     with_cwnd_validation: cwnd_validation, bool;
     with_slow_start_after_idle: slow_start_after_idle, bool;

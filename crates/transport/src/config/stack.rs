@@ -49,15 +49,19 @@ impl Stack {
         controller_of: impl Fn(&str) -> Result<CcConfig, CcConfigError>,
     ) -> Result<Self, StackError> {
         let (recovery, controller) = Self::split(text.trim());
-        Ok(Self { recovery: recovery.parse()?, controller: controller_of(controller.trim())? })
+        let read = controller_of(controller.trim());
+        if read.is_err() && controller == text.trim() && text.parse::<RecoveryConfig>().is_ok() {
+            return Err(StackError::SchemeAlone(controller.to_owned()));
+        }
+        Ok(Self { recovery: recovery.parse()?, controller: read? })
     }
 
     /// Splits a stack into its recovery scheme and its controller, without a check of either.
     ///
     /// A path to a controller's file has slashes too: what comes first is a folder unless it is a
-    /// recovery scheme.
+    /// recovery scheme. One in parentheses belongs to a parameter, as in `dctcp(g=1/8)`.
     pub fn split(text: &str) -> (&str, &str) {
-        match text.split_once('/') {
+        match split_outside(text) {
             Some((first, _))
                 if Script::is_meant(text) && first.parse::<RecoveryConfig>().is_err() =>
             {
@@ -67,6 +71,20 @@ impl Stack {
             None => ("rack", text),
         }
     }
+}
+
+/// Splits at the first slash outside of parentheses; at the first of all if one of those is not closed.
+fn split_outside(text: &str) -> Option<(&str, &str)> {
+    let mut depth = 0_u32;
+    for (at, letter) in text.char_indices() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            '/' if depth == 0 => return Some((&text[..at], &text[at + 1..])),
+            _ => {}
+        }
+    }
+    if depth > 0 { text.split_once('/') } else { None }
 }
 
 impl fmt::Display for Stack {
@@ -94,6 +112,19 @@ mod tests {
             assert_eq!(stack.to_string(), text);
         }
         assert_eq!("reno".parse::<Stack>().unwrap().to_string(), "rack/reno");
+        for text in ["dctcp(g=1/8)", "sack/dctcp(g=1/8,alpha0=0)"] {
+            let stack: Stack = text.parse().unwrap();
+            assert!(stack.to_string().contains("/dctcp(g=1/8,alpha0="), "{stack}");
+        }
+    }
+
+    #[test]
+    fn a_recovery_scheme_alone_is_named() {
+        let message = |text: &str| text.parse::<Stack>().unwrap_err().to_string();
+        let asked = "'go-back-n(10)' is a recovery scheme: write it with a controller, as in go-back-n(10)/none";
+        assert_eq!(message("go-back-n(10)"), asked);
+        assert!(message("stop-and-wait").contains("is a recovery scheme"));
+        assert!(message("nonsense").starts_with("unknown controller 'nonsense'"));
     }
 
     #[test]

@@ -199,10 +199,7 @@ impl Connection {
     #[inline(always)]
     fn plain_header(&mut self, now: Instant, seq: SeqNum, flags: Flags) -> Segment {
         let window = self.receiver.offer() >> self.terms.our_scale;
-        let timestamps = self
-            .terms
-            .timestamps
-            .then(|| Timestamps { value: timestamp_ms(now), echo: self.ts_recent });
+        let timestamps = self.timestamps_now(now);
         Segment {
             seq,
             ack: self.irs + 1 + self.receiver.ack_offset() as u32,
@@ -213,13 +210,21 @@ impl Connection {
         }
     }
 
-    pub(super) fn reset_segment(&self) -> Segment {
+    /// With timestamps, where they were agreed upon (RFC 7323 §3.2): without them a peer might take it for
+    /// an old one.
+    pub(super) fn reset_segment(&self, now: Instant) -> Segment {
         Segment {
+            options: Options { timestamps: self.timestamps_now(now), ..Options::default() },
             seq: self.seq_of(self.sender.nxt()),
             ack: self.irs + 1 + self.receiver.ack_offset() as u32,
             flags: Flags::RST.with(Flags::ACK),
             ..Segment::default()
         }
+    }
+
+    #[inline(always)]
+    fn timestamps_now(&self, now: Instant) -> Option<Timestamps> {
+        self.terms.timestamps.then(|| Timestamps { value: timestamp_ms(now), echo: self.ts_recent })
     }
 
     fn seq_of(&self, offset: u64) -> SeqNum {

@@ -70,6 +70,10 @@ impl Connection {
     /// RFC 9293 §3.10.7.4's first check, and PAWS (RFC 7323 §5). Returns where the segment lies in the
     /// peer's stream: an offset that is negative by one belongs to the SYN or to a window probe.
     fn acceptable(&mut self, now: Instant, segment: &Segment) -> Option<i64> {
+        if self.lacks_timestamps(segment) {
+            self.reject();
+            return None;
+        }
         let distance = segment.seq.since(self.rcv_seq());
         let offset = self.receiver.ack_offset() as i64 + i64::from(distance);
         let end = offset + i64::from(segment.seq_len());
@@ -87,11 +91,20 @@ impl Connection {
         let syn_again = self.state == State::SynReceived && segment.flags.contains(Flags::SYN);
         let stale = self.terms.timestamps
             && !segment.flags.contains(Flags::RST)
-            && segment.options.timestamps.is_none_or(|ts| self.is_stale(now, ts.value));
+            && segment.options.timestamps.is_some_and(|ts| self.is_stale(now, ts.value));
         if (outside || stale) && !syn_again {
             return self.on_unacceptable(now, segment, offset);
         }
         Some(offset)
+    }
+
+    /// RFC 7323 §3.2 drops what lacks the timestamps that were agreed upon, without an answer. Linux takes it: some
+    /// boxes on the way remove options.
+    fn lacks_timestamps(&self, segment: &Segment) -> bool {
+        self.terms.timestamps
+            && self.config.host_profile == HostProfile::UserSpace
+            && segment.options.timestamps.is_none()
+            && !segment.flags.contains(Flags::RST)
     }
 
     /// Old or misplaced: the sender learns where we stand (RFC 9293 §3.10.7.4), unless it was a reset.
@@ -196,10 +209,14 @@ impl Connection {
             self.challenge(now);
             return false;
         };
-        if ack < self.sender.una() || self.is_mere_data(segment, ack) {
+        if self.is_mere_data(segment, ack) {
             return true;
         }
         let incoming = self.read_acknowledgement(now, segment, ack);
+        if ack < self.sender.una() {
+            self.sender.on_old_ack(now, &incoming, &mut self.stats);
+            return true;
+        }
         if let Some(sample) = self.sender.on_ack(now, &incoming, &mut self.stats) {
             self.rtt_sample = Some(sample);
         }
@@ -293,6 +310,12 @@ impl Connection {
             matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
         if self.terms.ecn && segment.flags.contains(Flags::CWR) {
             self.receiver.on_cwr(segment.seq_len() > 0);
+        }
+        if segment.seq_len() > 0 && self.state == State::TimeWait {
+            // Whatever comes after the end: the peer is to know that all is acknowledged (RFC 9293 §3.10.7.4,
+            // Linux's tcp_timewait_state_process).
+            self.time_wait_until = Some(now.saturating_add(self.config.time_wait));
+            self.receiver.demand_ack();
         }
         if segment.seq_len() == 0 || !receiving {
             return None;

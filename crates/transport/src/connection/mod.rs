@@ -268,7 +268,7 @@ impl Connection {
     /// Aborts the connection with a reset.
     pub fn abort(&mut self, now: Instant) {
         if !matches!(self.state, State::Closed | State::Listen | State::SynSent | State::TimeWait) {
-            self.reset_due = Some(self.reset_segment());
+            self.reset_due = Some(self.reset_segment(now));
         }
         if !self.is_closed() {
             self.end(now);
@@ -295,6 +295,16 @@ impl Connection {
     /// taken back (RFC 9293 §3.8.6.2.1).
     pub fn set_recv_window(&mut self, bytes: Bytes) {
         self.receiver.set_window(bytes.get());
+    }
+
+    /// Switches Nagle's rule on or off ([`Config::nagle`]).
+    pub fn set_nagle(&mut self, on: bool) {
+        self.sender.set_nagle(on);
+    }
+
+    /// Sets the time without progress after which the connection fails ([`Config::max_wait`]).
+    pub fn set_max_wait(&mut self, wait: Option<Duration>) {
+        self.config.max_wait = wait;
     }
 
     /// Bytes that arrived in order and were not consumed.
@@ -462,7 +472,8 @@ impl Connection {
         let since = self.handshake.started_at.unwrap_or(now);
         let waited = now.saturating_since(since);
         let impatient = self.config.max_wait.is_some_and(|max| waited >= max);
-        if self.handshake.retries >= self.config.max_retransmits || impatient {
+        let most = self.config.max_syn_retransmits.unwrap_or(self.config.max_retransmits);
+        if self.handshake.retries >= most || impatient {
             let retransmits = self.handshake.retries;
             return self.fail(now, ConnectionError::NoAnswer { retransmits, waited });
         }
@@ -474,17 +485,15 @@ impl Connection {
     /// When `max_wait` is over, if anything waits for an answer.
     fn patience_ends(&self) -> Option<Instant> {
         let wait = self.config.max_wait?;
-        let (retransmits, since) = self.sender.fruitless();
-        let waiting = self.sender.una() < self.sender.nxt() || retransmits > 0;
-        waiting.then(|| since.saturating_add(wait))
+        Some(self.sender.stalled_since()?.saturating_add(wait))
     }
 
     fn give_up_if_fruitless(&mut self, now: Instant) {
-        let (retransmits, since) = self.sender.fruitless();
+        let retransmits = self.sender.fruitless();
         let impatient = self.patience_ends().is_some_and(|at| at <= now);
         if retransmits > self.config.max_retransmits || impatient {
-            let waited = now.saturating_since(since);
-            self.reset_due = Some(self.reset_segment());
+            let waited = now.saturating_since(self.sender.stalled_since().unwrap_or(now));
+            self.reset_due = Some(self.reset_segment(now));
             let retransmits = retransmits.min(self.config.max_retransmits);
             self.fail(now, ConnectionError::TimedOut { retransmits, waited });
         }

@@ -11,7 +11,11 @@ use crate::sender::Terms;
 
 impl Connection {
     pub(super) fn on_segment_listening(&mut self, now: Instant, segment: &Segment) {
-        if !segment.flags.contains(Flags::SYN) || segment.flags.contains(Flags::ACK) {
+        // RFC 9293 §3.10.7.2; SYN and FIN together open nothing either, as in Linux.
+        let others = [Flags::ACK, Flags::RST, Flags::FIN];
+        let opens = segment.flags.contains(Flags::SYN)
+            && !others.iter().any(|flag| segment.flags.contains(*flag));
+        if !opens {
             return self.reject();
         }
         self.accept_offer(now, segment);
@@ -57,7 +61,9 @@ impl Connection {
     /// Notes what the peer's SYN offers.
     fn accept_offer(&mut self, now: Instant, segment: &Segment) {
         self.irs = segment.seq;
-        self.terms.peer_mss = segment.options.mss.map_or(DEFAULT_MSS, u32::from).max(MIN_MSS);
+        // An MSS of 0 says nothing (Linux's tcp_parse_options).
+        let offered = segment.options.mss.filter(|mss| *mss > 0);
+        self.terms.peer_mss = offered.map_or(DEFAULT_MSS, u32::from).max(MIN_MSS);
         let (ours, theirs) = (&self.config, &segment.options);
         self.terms.timestamps = ours.timestamps && theirs.timestamps.is_some();
         self.terms.sack = ours.sack && theirs.sack_permitted;
@@ -80,7 +86,10 @@ impl Connection {
         self.terms.approval = returned.filter(is_rate);
         self.receiver.agree(self.terms.sack, echo);
         if self.terms.feedback.is_some() {
-            self.receiver.expect_feedback(self.segment_size());
+            self.receiver.expect_segments(self.segment_size());
+        }
+        if self.terms.peer_mss < self.config.mss {
+            self.receiver.expect_segments(self.terms.peer_mss);
         }
         match theirs.window_scale {
             // RFC 7323 §2.3: a larger shift is read as 14.
@@ -111,6 +120,9 @@ impl Connection {
             ecn: self.terms.ecn,
             window: u64::from(segment.window) << scale,
         };
+        if self.terms.peer_mss < self.config.mss {
+            self.sender.start_with_segments(&self.config, self.terms.peer_mss);
+        }
         self.sender.establish(now, &terms, &mut self.stats);
         self.receiver.on_established(now);
         // Sent twice, only an echoed timestamp tells which SYN was answered.

@@ -123,8 +123,8 @@ impl Receiver {
         self.echo = EcnEcho::new(echo);
     }
 
-    /// Full segments carry feedback, and this much payload.
-    pub(crate) fn expect_feedback(&mut self, mss: u32) {
+    /// Full segments carry this much payload.
+    pub(crate) fn expect_segments(&mut self, mss: u32) {
         self.mss = u64::from(mss);
         self.policy.set_mss(self.mss);
         self.update_route_limit();
@@ -262,6 +262,7 @@ impl Receiver {
 
     /// The connection is established.
     pub(crate) fn on_established(&mut self, now: Instant) {
+        self.window_limit = self.window_limit.min(self.window_clamp);
         if let Some(autotune) = &mut self.autotune {
             autotune.on_established(now);
         }
@@ -415,22 +416,23 @@ impl Receiver {
     }
 }
 
-/// Linux before 6.11 offers 64 KB at first, whatever the buffer (`tcp_select_initial_window`); other
-/// receivers offer all that they have.
+/// Linux offers whole segments of its buffer, before 6.11 at most 64 KB at first
+/// (`tcp_select_initial_window`); other receivers offer all that they have.
 fn first_window(config: &Config) -> u64 {
-    let buffer = config.recv_buffer.get();
+    let (buffer, mss) = (config.recv_buffer.get(), u64::from(config.mss));
     let usual = match config.delayed_ack() {
-        DelayedAck::Linux => u64::from(u16::MAX),
+        DelayedAck::Linux if buffer > mss => (buffer - buffer % mss).min(u64::from(u16::MAX)),
+        DelayedAck::Linux => buffer,
         DelayedAck::Off | DelayedAck::Rfc1122 | DelayedAck::Frequency(_) => buffer,
     };
     buffer.min(config.initial_recv_window.map_or(usual, Bytes::get))
 }
 
-/// Linux keeps a segment of a buffer back until that grows (`tcp_init_buffer_space`), since 6.5 until the memory of
+/// Linux keeps a segment of a buffer back (`tcp_init_buffer_space`): until that grows, since 6.5 until the memory of
 /// segments is measured.
 fn first_clamp(config: &Config) -> u64 {
     let (buffer, mss) = (config.recv_buffer.get(), u64::from(config.mss));
-    if config.max_recv_buffer.is_none() || config.initial_recv_window.is_some() {
+    if config.initial_recv_window.is_some() || config.delayed_ack() != DelayedAck::Linux {
         return buffer;
     }
     buffer.saturating_sub(mss).max(2 * mss).min(buffer)

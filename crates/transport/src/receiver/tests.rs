@@ -222,11 +222,13 @@ fn a_filled_hole_is_answered_before_it_is_read() {
             receiver.on_ack_sent();
             offer
         };
-        assert_eq!(answer(0), 50_000);
+        // Linux offers whole segments.
+        let all = if policy == DelayedAck::Linux && first.is_none() { 34 * 1_448 } else { 50_000 };
+        assert_eq!(answer(0), all);
         for segment in 2..8 {
-            assert_eq!(answer(segment), 50_000);
+            assert_eq!(answer(segment), all);
         }
         assert_eq!(answer(1), 50_000 - lack, "{policy:?}");
-        assert_eq!(answer(8), 50_000);
+        assert_eq!(answer(8), all);
     }
 }

@@ -27,6 +27,9 @@ pub enum StackError {
     /// No such recovery scheme.
     #[error("unknown recovery scheme '{0}'; {known}", known = known_schemes(.0))]
     UnknownRecovery(String),
+    /// A recovery scheme in the place of a controller.
+    #[error("'{0}' is a recovery scheme: write it with a controller, as in {0}/none")]
+    SchemeAlone(String),
     /// A parenthesis is missing.
     #[error(
         "'{text}' is not a recovery scheme: write name or name(parameters), as in rack or go-back-n(30)"

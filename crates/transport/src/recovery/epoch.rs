@@ -37,6 +37,12 @@ pub(crate) struct EpochChange {
     pub(crate) ended: bool,
     /// It was unfounded.
     pub(crate) spurious: bool,
+    /// A hole was filled by the original, which was late: the path reorders (Linux's
+    /// `tcp_try_undo_partial`).
+    pub(crate) reordered: bool,
+    /// As long as copies are out, this acknowledgement lets new data go, and nothing more is marked
+    /// lost or sent again.
+    pub(crate) waits: bool,
 }
 
 /// The evidence against a reduction.
@@ -99,10 +105,17 @@ impl Epoch {
 
     /// An episode begins, or an ECN episode turns into one of loss: then its end stands (Linux's
     /// `tcp_enter_recovery`), and a controller that has reduced further gives PRR a new target.
-    pub(crate) fn enter(&mut self, state: RecoveryState, board: &Scoreboard, prr: Option<Prr>) {
+    /// `copies` are on their way from before it.
+    pub(crate) fn enter(
+        &mut self,
+        state: RecoveryState,
+        board: &Scoreboard,
+        prr: Option<Prr>,
+        copies: u32,
+    ) {
         debug_assert!(matches!(state, RecoveryState::Cwr | RecoveryState::Recovery));
         self.forget_old_retransmissions(board);
-        self.undo = (state == RecoveryState::Recovery).then(|| Undo::new(board));
+        self.undo = (state == RecoveryState::Recovery).then(|| Undo::new(board.una(), copies));
         if self.state != RecoveryState::Cwr {
             self.prr = prr;
             self.high = board.nxt();
@@ -138,18 +151,18 @@ impl Epoch {
         }
     }
 
-    /// The retransmission timer fired: for the `first` time in an episode, `again` without progress
-    /// since it did (Linux's `tcp_enter_loss`).
+    /// The retransmission timer fired, `again` without progress since it did (Linux's
+    /// `tcp_enter_loss`). For the first time in an episode `copies` are on their way from before it.
     pub(crate) fn enter_loss(
         &mut self,
         board: &Scoreboard,
         profile: Profile,
-        first: bool,
+        copies: Option<u32>,
         again: bool,
     ) {
         let calm = self.is_closed() || self.state == RecoveryState::Cwr;
-        if first {
-            self.undo = Some(Undo::new(board));
+        if let Some(copies) = copies {
+            self.undo = Some(Undo::new(board.una(), copies));
         }
         self.state = RecoveryState::Loss;
         self.high = board.nxt();
@@ -187,8 +200,9 @@ impl Epoch {
         if self.is_closed() && ack.dsack.is_none() {
             return EpochChange::default();
         }
-        if let (Some(undo), Some(end)) = (&mut self.undo, ack.dsack)
-            && end > undo.una
+        if let (Some(undo), Some(dsack)) = (&mut self.undo, ack.dsack)
+            && dsack.was_resent
+            && dsack.end > undo.una
         {
             undo.unexplained = undo.unexplained.map(|n| n.saturating_sub(1));
         }
@@ -203,7 +217,7 @@ impl Epoch {
                 // A late answer to the last episode's retransmissions (Linux's tcp_try_undo_dsack).
                 let spurious = evidence.explained && ack.dsack.is_some();
                 self.undo = self.undo.filter(|_| !spurious);
-                EpochChange { ended: false, spurious }
+                EpochChange { spurious, ..EpochChange::default() }
             }
             // Above the point: up to it the peer echoes the mark that began the episode.
             RecoveryState::Cwr => self.end_if(board.una() > self.high, false),
@@ -222,18 +236,23 @@ impl Epoch {
         profile: Profile,
     ) -> EpochChange {
         let moved = ack.covered.cum_acked > 0;
+        self.prefer_new = false;
         if board.una() >= self.high || (moved && profile.ends_on_partial_ack) {
             board.clear_duplicates();
             let spurious = evidence.delayed || evidence.explained;
             if profile.ends_above_point && board.una() == self.high {
                 self.undo = self.undo.filter(|_| !spurious);
-                return EpochChange { ended: false, spurious };
+                return EpochChange { spurious, ..EpochChange::default() };
             }
             return self.end_if(true, spurious);
         }
-        if moved && evidence.delayed && board.resent() == 0 {
+        if moved && evidence.delayed {
+            if board.resent() > 0 {
+                self.prefer_new = true;
+                return EpochChange { reordered: true, waits: true, ..EpochChange::default() };
+            }
             board.unmark_losses();
-            return self.end_if(true, true);
+            return EpochChange { reordered: true, ..self.end_if(true, true) };
         }
         self.end_if(evidence.explained, true)
     }
@@ -258,7 +277,10 @@ impl Epoch {
             return self.end_if(true, true);
         }
         if self.frto && board.nxt() > self.high {
-            self.frto = ack.covered.sacked == 0 && !ack.duplicate;
+            // A duplicate that reports a duplicate arrival says nothing of what was lost (Linux's
+            // `num_dupack`).
+            let duplicate = ack.duplicate && ack.dsack.is_none();
+            self.frto = ack.covered.sacked == 0 && !duplicate;
         } else if self.frto && moved && !recovered {
             self.high = board.nxt();
             self.prefer_new = unsent;
@@ -281,7 +303,12 @@ impl Epoch {
             self.prefer_new = false;
             self.silent = false;
         }
-        EpochChange { ended, spurious }
+        EpochChange { ended, spurious, ..EpochChange::default() }
+    }
+
+    /// A timer has shown a loss: it is repaired whatever the last acknowledgement said.
+    pub(crate) fn resume_repairs(&mut self) {
+        self.prefer_new = false;
     }
 
     /// Whether the echo is of a segment that left before anything was sent again; before the first
@@ -322,10 +349,9 @@ impl Epoch {
 }
 
 impl Undo {
-    fn new(board: &Scoreboard) -> Self {
-        // What was resent earlier and is still out counts as unexplained (Linux's tcp_init_undo).
-        let unexplained = (board.resent() > 0).then_some(u32::MAX / 2);
-        Self { una: board.una(), unexplained, marked: false }
+    /// `copies` that left earlier and are still out are to be explained too (Linux's `tcp_init_undo`).
+    fn new(una: u64, copies: u32) -> Self {
+        Self { una, unexplained: (copies > 0).then_some(copies), marked: false }
     }
 }
 

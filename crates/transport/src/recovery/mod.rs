@@ -31,7 +31,7 @@ pub use self::prr::PrrRule;
 pub use self::rack::{Detection, RackConfig, Tlp};
 use crate::pause::Pause;
 use crate::profile::HostProfile;
-use crate::scoreboard::{Covered, Scoreboard};
+use crate::scoreboard::{Covered, Dsack, Scoreboard};
 
 /// Copies a scheme with its state.
 pub(crate) trait CloneScheme {
@@ -59,6 +59,14 @@ pub(crate) trait LossRecovery: CloneScheme + fmt::Debug + Send {
 
     /// Reads an acknowledgement that the scoreboard has taken in; marks and reports losses.
     fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> Found;
+
+    /// Reads an acknowledgement after which nothing is to be marked lost ([`EpochChange::waits`]).
+    fn on_ack_without_search(&mut self, _cx: &RecoveryCx, _board: &Scoreboard, _ack: &AckSummary) {}
+
+    /// An episode begins, which ends that of a probe: whether the probe sent a segment again.
+    fn end_probe(&mut self) -> bool {
+        false
+    }
 
     /// Data was sent, for the first time or again; called if [`Profile::follows_sending`].
     fn on_sent(&mut self, _cx: &RecoveryCx, _board: &Scoreboard) {}
@@ -157,8 +165,10 @@ pub(crate) struct AckSummary {
     pub(crate) covered: Covered,
     /// Moves nothing although data is outstanding (RFC 5681 §2).
     pub(crate) duplicate: bool,
-    /// Reports a duplicate arrival (RFC 2883): where that segment ended.
-    pub(crate) dsack: Option<u64>,
+    /// Reports a duplicate arrival (RFC 2883).
+    pub(crate) dsack: Option<Dsack>,
+    /// An episode turned out to be unfounded.
+    pub(crate) undone: bool,
 }
 
 /// What a scheme found.

@@ -87,7 +87,7 @@ mod tests {
 
     fn delivery(bytes: u64) -> AckSummary {
         let covered = Covered { delivered: bytes, ..Covered::default() };
-        AckSummary { covered, duplicate: false, dsack: None }
+        AckSummary { covered, ..AckSummary::default() }
     }
 
     /// Acknowledges a window segment by segment, of which the first `lost` were lost, and sends what

@@ -7,9 +7,14 @@
 //! PTO         2 srtt, plus min_rto when one segment is out and its ACK may be delayed
 //! ```
 //!
+//! Reordering is seen when a segment arrives that was sent once, below one that had arrived; when a hole
+//! was filled by its original, as timestamps show, although it had been sent again; and when a copy
+//! arrives in vain of a segment that is already acknowledged selectively, below others.
+//!
 //! Deviations from the RFC, which are Linux's: `rack.rtt` is that of the segment looked at last, not
 //! of the newest; the timer waits for the last segment that may be reordered, not for the first;
-//! DSACKs widen the window only where reordering was seen.
+//! DSACKs widen the window only where reordering was seen; recoveries that were taken back do not count
+//! towards its reset.
 //!
 //! Parameters: `detection=count` finds losses by three segments SACKed above instead of by time, as
 //! Linux does with `tcp_recovery=0`; `tlp=off` sends no probes (`tcp_early_retrans=0`); `prr=rfc9937` meters by
@@ -151,8 +156,7 @@ impl LossRecovery for Rack {
 
     fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> Found {
         self.adapt_reo_wnd(cx, board, ack);
-        let repaired_by_probe = self.end_probe(cx, board, ack);
-        self.reordering_seen |= ack.covered.reordered;
+        let repaired_by_probe = self.judge_probe(cx, board, ack);
         let lost = match self.config.detection {
             Detection::Time => self.advance(cx, board, ack),
             Detection::Count => match board.sacked_above(u64::from(DUP_THRESH - 1) * cx.mss) {
@@ -166,6 +170,15 @@ impl LossRecovery for Rack {
         }
         self.recovering |= lost > 0;
         Found { lost, repaired_by_probe, ..Found::default() }
+    }
+
+    fn on_ack_without_search(&mut self, cx: &RecoveryCx, board: &Scoreboard, ack: &AckSummary) {
+        self.adapt_reo_wnd(cx, board, ack);
+        self.learn(cx, ack);
+    }
+
+    fn end_probe(&mut self) -> bool {
+        self.probe.take().is_some_and(|probe| probe.resent)
     }
 
     fn on_sent(&mut self, cx: &RecoveryCx, board: &Scoreboard) {
@@ -202,7 +215,6 @@ impl LossRecovery for Rack {
         if cx.rto_deadline.is_some_and(due) {
             self.reo_deadline = None;
             self.probe_deadline = None;
-            self.probe = None;
             self.recovering = true;
             return Expired::Timeout;
         }
@@ -224,10 +236,16 @@ impl LossRecovery for Rack {
 impl Rack {
     /// RFC 8985 §6.2 step 2, then 5.
     fn advance(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> u64 {
-        let Some(last) = ack.covered.last_credible else { return 0 };
+        // What an undo has unmarked may be lost by the wider window too (Linux's `rack.advanced`).
+        if self.learn(cx, ack) || ack.undone { self.detect(cx, board) } else { 0 }
+    }
+
+    /// RFC 8985 §6.2 step 2: whether anything arrived that shows the state of the path.
+    fn learn(&mut self, cx: &RecoveryCx, ack: &AckSummary) -> bool {
+        let Some(last) = ack.covered.last_credible else { return false };
         self.rtt = cx.now.saturating_since(last);
         self.newest = self.newest.max(ack.covered.newest_credible);
-        self.detect(cx, board)
+        true
     }
 
     /// RFC 8985 §6.2 step 5: marks what is overdue; the last that is not yet arms the timer.
@@ -255,14 +273,14 @@ impl Rack {
         cx.min_rtt.mul_ratio(self.reo_wnd_steps, 4).min(cx.srtt.unwrap_or_default())
     }
 
-    /// RFC 8985 §6.2 step 4: a round with DSACKs widens the window, sixteen recoveries without one
-    /// reset it.
+    /// RFC 8985 §6.2 step 4: a round with DSACKs widens the window, sixteen recoveries that had a reason
+    /// and brought none reset it.
     fn adapt_reo_wnd(&mut self, cx: &RecoveryCx, board: &Scoreboard, ack: &AckSummary) {
         self.dsack_round_end = self.dsack_round_end.filter(|end| board.una() < *end);
-        let recovered = self.recovering && !cx.is_recovering();
+        let recovered = self.recovering && !cx.is_recovering() && !ack.undone;
         self.recovering = cx.is_recovering();
-        let probes_copy = ack.dsack.is_some() && ack.dsack == self.probe.map(|probe| probe.high);
-        let reordered = ack.dsack.is_some() && self.reordering_seen && !probes_copy;
+        let reordered = ack.dsack.is_some() && self.reordering_seen && !self.answers_probe(ack);
+        self.reordering_seen |= ack.covered.reordered.is_some();
         if reordered && self.dsack_round_end.is_none() {
             self.dsack_round_end = Some(board.nxt());
             self.reo_wnd_steps = (self.reo_wnd_steps + 1).min(0xff);
@@ -273,6 +291,11 @@ impl Rack {
                 self.reo_wnd_steps = 1;
             }
         }
+    }
+
+    /// Whether an acknowledgement says that a probe and the segment that it repeats have both arrived.
+    fn answers_probe(&self, ack: &AckSummary) -> bool {
+        ack.dsack.zip(self.probe).is_some_and(|(dsack, probe)| dsack.end == probe.high)
     }
 
     /// RFC 8985 §7.2, timed as Linux's `tcp_schedule_loss_probe`. One that is pending stays so while
@@ -291,14 +314,14 @@ impl Rack {
 
     /// RFC 8985 §7.4: whether an acknowledgement ends the probe, and whether the probe repaired a loss
     /// that nothing else revealed, for which the controller must answer.
-    fn end_probe(&mut self, cx: &RecoveryCx, board: &Scoreboard, ack: &AckSummary) -> bool {
+    fn judge_probe(&mut self, cx: &RecoveryCx, board: &Scoreboard, ack: &AckSummary) -> bool {
         // An episode of loss ends that of the probe (Linux's tcp_init_cwnd_reduction).
         self.probe = self.probe.filter(|_| !cx.is_recovering());
         let Some(probe) = self.probe else { return false };
         if board.una() < probe.high {
             return false;
         }
-        if !probe.resent || ack.dsack == Some(probe.high) {
+        if !probe.resent || self.answers_probe(ack) {
             self.probe = None;
             return false;
         }
@@ -317,7 +340,7 @@ impl Rack {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scoreboard::Covered;
+    use crate::scoreboard::Dsack;
     use weir_cc::host::SendRecord;
 
     fn cx(state: RecoveryState) -> RecoveryCx {
@@ -342,18 +365,21 @@ mod tests {
         let (mut rack, mut board) = (Rack::new(RackConfig::default()), Scoreboard::default());
         rack.reordering_seen = true;
         board.push(Instant::ZERO, 100, SendRecord::default());
-        let mut ack = |state, dsack| {
-            let digest = AckSummary { covered: Covered::default(), duplicate: false, dsack };
+        let dsack = Some(Dsack { end: 100, was_resent: true });
+        let mut ack = |state, dsack, undone| {
+            let digest = AckSummary { dsack, undone, ..AckSummary::default() };
             rack.on_ack(&cx(state), &mut board, &digest);
             rack.reo_wnd_steps
         };
-        assert_eq!(ack(RecoveryState::Open, Some(100)), 2);
-        assert_eq!(ack(RecoveryState::Open, Some(100)), 2, "the same round");
+        assert_eq!(ack(RecoveryState::Open, dsack, false), 2);
+        assert_eq!(ack(RecoveryState::Open, dsack, false), 2, "the same round");
         for _ in 0..15 {
-            ack(RecoveryState::Recovery, None);
-            assert_eq!(ack(RecoveryState::Open, None), 2);
+            ack(RecoveryState::Recovery, None, false);
+            assert_eq!(ack(RecoveryState::Open, None, false), 2);
+            ack(RecoveryState::Recovery, None, false);
+            assert_eq!(ack(RecoveryState::Open, None, true), 2, "taken back");
         }
-        ack(RecoveryState::Recovery, None);
-        assert_eq!(ack(RecoveryState::Open, None), 1);
+        ack(RecoveryState::Recovery, None, false);
+        assert_eq!(ack(RecoveryState::Open, None, false), 1);
     }
 }

@@ -8,6 +8,7 @@ const LINUX: RttConfig = RttConfig {
     max_rto: Duration::from_secs(120),
     initial_rto: Duration::from_secs(1),
     max_doublings: u32::MAX,
+    longest_backoff: Duration::MAX,
     fixed_rto: None,
 };
 

@@ -42,11 +42,25 @@ pub(crate) struct Covered {
     pub(crate) sack_sent: Option<(Instant, Instant)>,
     /// Whether a segment sent once, from before the recovery point, was among them (F-RTO).
     pub(crate) original_acked: bool,
-    /// Whether a segment sent once was covered below one already covered: the path reorders.
-    pub(crate) reordered: bool,
+    /// The lowest segment sent once that was covered below one already covered: the path reorders.
+    pub(crate) reordered: Option<u64>,
+}
+
+/// A segment that arrived twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dsack {
+    /// Where it ended.
+    pub(crate) end: u64,
+    /// It may have been sent twice: nothing else is known of a segment that is no longer outstanding.
+    pub(crate) was_resent: bool,
 }
 
 impl Covered {
+    /// Notes that the segment at `start` came later than others above it.
+    pub(crate) fn note_late(&mut self, start: u64) {
+        self.reordered = Some(self.reordered.map_or(start, |lowest| lowest.min(start)));
+    }
+
     /// Takes up a segment that an acknowledgement newly covers.
     pub(super) fn note(&mut self, segment: &Sent, cx: &AckTime, echo_ms: Option<u32>) {
         let sent = segment.transmission();

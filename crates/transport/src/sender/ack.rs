@@ -5,7 +5,7 @@ use std::ops::Range;
 use weir_cc::{AckEvent, AckTimestamps, Cause, CongestionEvent, RecoveryState};
 use weir_units::{Bytes, Duration, Echo, Instant};
 
-use super::Sender;
+use super::{Sender, silence};
 use crate::HostProfile;
 use crate::policy::SendPermission;
 use crate::recovery::{AckSummary, EpochChange, Found, Prr, PrrRule};
@@ -35,6 +35,9 @@ pub(crate) struct IncomingAck {
     pub(crate) feedback: Option<Echo>,
 }
 
+/// Linux's `tcp_reordering`.
+const DUP_THRESH: u64 = 3;
+
 /// RFC 2883 §4: a first block at or below the acknowledgement, or inside the second, reports a
 /// duplicate arrival.
 fn duplicate_block(ack: u64, blocks: &[Range<u64>]) -> Option<Range<u64>> {
@@ -56,35 +59,37 @@ impl Sender {
         let marked = ack.ece && self.ecn;
         let predicted = ack.sack_len == 0 && !marked && ack.window == Some(self.window);
         let window_moved = self.update_window(now, ack);
-        let digest = self.update_board(now, ack, window_moved, stats);
+        let mut digest = self.update_board(now, ack, window_moved, stats);
         self.fill_buffer();
-        let covered = &digest.covered;
+        if self.timers.fruitless >= silence::TIMEOUTS && self.host_profile == HostProfile::UserSpace
+        {
+            self.held.on_return(self.board.nxt());
+        }
         let rtt = self.update_rtt(now, &digest, ack.echo);
         let mut rate = self.sampler.on_ack(
             now,
-            Bytes(covered.delivered),
-            covered.newest.map(|(sent, record)| (sent.sent_at, record)),
+            Bytes(digest.covered.delivered),
+            digest.covered.newest.map(|(sent, record)| (sent.sent_at, record)),
             self.rtt.min(),
         );
         if marked {
-            self.delivered_marked += covered.delivered;
+            self.delivered_marked += digest.covered.delivered;
             self.epoch.on_echo();
         }
-        if covered.cum_acked > 0 {
+        if digest.covered.cum_acked > 0 {
             self.timers.on_progress(now, !self.board.is_empty());
         }
-
         let unsent = self.may_send_new();
         let echo = ack.echo.map(|(echo, _)| echo);
         let turn = self.epoch.on_ack(&mut self.board, &digest, echo, self.profile, unsent);
-        let found = self.find_losses(now, &digest);
+        let found = self.find_losses(now, &mut digest, turn);
         stats.lost_bytes += found.lost;
         if found.lost > 0
             && let Some(most) = self.pacing.catch_up_after_loss
         {
             self.pacer.limit_catch_up(most);
         }
-        if let (Some(sample), Some((_, record))) = (&mut rate, covered.newest) {
+        if let (Some(sample), Some((_, record))) = (&mut rate, digest.covered.newest) {
             sample.lost = Bytes(self.board.ever_lost()) - record.lost();
         }
         let ends_late = self.signal(now, marked, turn, &found, prior_in_flight, stats);
@@ -96,13 +101,14 @@ impl Sender {
             self.round.end = self.board.nxt();
         }
         let event = AckEvent {
-            acked: Bytes(covered.delivered),
-            cum_acked: Bytes(covered.cum_acked),
+            acked: Bytes(digest.covered.delivered),
+            cum_acked: Bytes(digest.covered.cum_acked),
             lost: Bytes(if self.epoch.is_silent() { 0 } else { found.lost }),
             rtt,
             rate,
             loss: self.board.take_last_loss().filter(|_| !self.epoch.is_silent()),
             duplicate: digest.duplicate,
+            any_order: self.reordering > DUP_THRESH * self.mss,
             predicted,
             prior_in_flight,
             round: self.round.count,
@@ -125,7 +131,7 @@ impl Sender {
     /// controller nor RTT hear of it. What it shows to be lost may be repaired where that is permitted.
     pub(super) fn absorb(&mut self, now: Instant, ack: &IncomingAck, stats: &mut Stats) {
         let window_moved = self.update_window(now, ack);
-        let digest = self.update_board(now, ack, window_moved, stats);
+        let mut digest = self.update_board(now, ack, window_moved, stats);
         self.fill_buffer();
         let covered = &digest.covered;
         let newest = covered.newest.map(|(sent, record)| (sent.sent_at, record));
@@ -134,21 +140,50 @@ impl Sender {
             self.timers.on_progress(now, !self.board.is_empty());
         }
         if self.permits() == SendPermission::Repairs {
-            stats.lost_bytes += self.find_losses(now, &digest).lost;
+            stats.lost_bytes += self.find_losses(now, &mut digest, EpochChange::default()).lost;
+        }
+    }
+
+    /// An acknowledgement older than others may still be the first to report data selectively: that is
+    /// taken in, for the windows and the round trip it comes too late (Linux's `tcp_ack`, from `old_ack`).
+    pub(super) fn process_old_ack(&mut self, now: Instant, ack: &IncomingAck, stats: &mut Stats) {
+        if ack.sack_len == 0 || self.board.is_empty() {
+            return;
+        }
+        let prior_in_flight = self.board.in_flight();
+        let mut digest = AckSummary::default();
+        self.take_blocks(now, ack, &mut digest, stats);
+        let newest = digest.covered.newest.map(|(sent, record)| (sent.sent_at, record));
+        self.sampler.on_ack(now, Bytes(digest.covered.delivered), newest, self.rtt.min());
+        let (unsent, echo) = (self.may_send_new(), ack.echo.map(|(echo, _)| echo));
+        let turn = self.epoch.on_ack(&mut self.board, &digest, echo, self.profile, unsent);
+        let found = self.find_losses(now, &mut digest, turn);
+        stats.lost_bytes += found.lost;
+        let ends_late = self.signal(now, false, turn, &found, prior_in_flight, stats);
+        self.epoch.settle(&self.board);
+        if ends_late {
+            self.with_controller(now, |controller, cx| controller.on_epoch_end(cx));
         }
     }
 
     fn update_window(&mut self, now: Instant, ack: &IncomingAck) -> bool {
         let Some(window) = ack.window else { return false };
-        self.max_window = self.max_window.max(window);
+        if window > self.max_window {
+            self.on_larger_window(now, window);
+        }
         self.window = window;
         let edge = ack.ack + window;
         let opened = edge > self.window_edge;
         self.window_edge = edge;
-        if opened {
-            self.timers.end_persist(now);
-        } else {
-            self.timers.on_answered(now);
+        if self.timers.is_persisting() {
+            if self.sendable() > 0 {
+                self.timers.end_persist(now);
+            } else {
+                self.timers.on_answered(now);
+            }
+        } else if window == 0 {
+            // A window that was taken back: resends ask for it, and the peer has answered one.
+            self.timers.fruitless = 0;
         }
         opened
     }
@@ -161,60 +196,66 @@ impl Sender {
         stats: &mut Stats,
     ) -> AckSummary {
         let outstanding_before = self.board.outstanding();
-        let high = self.epoch.high();
-        let echo_ms = ack.echo.map(|(echo, _)| echo);
-        let min_rtt = self.rtt.min().unwrap_or_default();
-        let time = AckTime { now, min_rtt, echo_ms, highest: self.board.highest_sacked() };
+        let time = self.ack_time(now, ack);
         let mut digest = AckSummary::default();
+        let reports = ack.sack_len > 0 && self.take_blocks(now, ack, &mut digest, stats);
         let covered = &mut digest.covered;
-        let reported = match ack.sack_len {
-            0 => None,
-            _ => self.take_blocks(ack, high, &time, covered),
-        };
-        self.board.ack_to(ack.ack, high, &time, covered);
+        self.board.ack_to(ack.ack, self.epoch.high(), &time, covered);
         // RFC 5681 §2; an ACK that newly covers data by SACK may open the window too (RFC 6675 §2).
         let duplicate = covered.cum_acked == 0
             && outstanding_before > 0
             && !ack.carries_data
             && (!window_moved || covered.sacked > 0)
-            && (ack.sack_len == 0 || covered.sacked > 0 || reported.is_some());
-        // More duplicates than retransmissions: the network makes them (Linux's tcp_dsack_seen).
-        let credible = stats.retransmits_spurious < stats.retransmits;
-        let dsack = reported.filter(|_| credible);
-        if let Some(copy) = &dsack {
-            // It did leave the path.
-            covered.delivered += copy.end - copy.start;
-        }
+            && (ack.sack_len == 0 || covered.sacked > 0 || reports);
         if !self.sack && self.profile.prr.is_some() {
             self.count_duplicates_as_delivered(duplicate, covered);
         }
         // The FIN is no byte.
         stats.acked_bytes = self.board.una().min(self.written);
         stats.duplicate_acks += u64::from(duplicate);
-        stats.retransmits_spurious += u64::from(dsack.is_some());
         digest.duplicate = duplicate;
-        digest.dsack = dsack.map(|copy| copy.end);
         digest
     }
 
-    /// Processes the SACK blocks; returns the first if it reports a duplicate arrival.
+    fn ack_time(&self, now: Instant, ack: &IncomingAck) -> AckTime {
+        AckTime {
+            now,
+            min_rtt: self.rtt.min().unwrap_or_default(),
+            echo_ms: ack.echo.map(|(echo, _)| echo),
+            highest: self.board.highest_sacked(),
+        }
+    }
+
+    /// Processes the SACK blocks; returns whether the first reports a duplicate arrival.
     fn take_blocks(
         &mut self,
+        now: Instant,
         ack: &IncomingAck,
-        high: u64,
-        time: &AckTime,
-        covered: &mut Covered,
-    ) -> Option<Range<u64>> {
+        digest: &mut AckSummary,
+        stats: &mut Stats,
+    ) -> bool {
+        let (high, time) = (self.epoch.high(), self.ack_time(now, ack));
         let mut blocks = ack.sack.clone();
         let blocks = &mut blocks[..ack.sack_len];
         let reported = duplicate_block(ack.ack, blocks);
+        if let Some(copy) = &reported {
+            self.dsacks += (copy.end - copy.start).div_ceil(self.mss);
+        }
+        // More duplicates so far than retransmissions: the network makes them (Linux's tcp_dsack_seen).
+        let credible = self.dsacks <= stats.retransmits;
+        if let Some(copy) = reported.as_ref().filter(|_| credible) {
+            // It did leave the path.
+            digest.covered.delivered += copy.end - copy.start;
+            digest.dsack = Some(self.board.report_twice(copy, &mut digest.covered));
+            stats.retransmits_spurious += 1;
+        }
         // In order of the stream, as Linux's tcp_sacktag_write_queue goes through them.
         let news = &mut blocks[usize::from(reported.is_some())..];
         news.sort_unstable_by_key(|block| block.start);
         for block in news {
-            self.board.sack(block.clone(), high, time, covered);
+            self.board.sack(block.clone(), high, &time, &mut digest.covered);
         }
-        reported
+        reported.is_some()
     }
 
     /// Without SACK a duplicate stands for a segment that arrived, which an acknowledgement that moves
@@ -244,6 +285,9 @@ impl Sender {
         if self.route.as_ref().is_some_and(|route| self.board.una() <= route.untimed_below) {
             return None;
         }
+        if self.held.covers(self.board.una()) {
+            return None;
+        }
         let user_space = self.host_profile == HostProfile::UserSpace;
         let since = |sent_at: Instant| now.saturating_since(sent_at);
         // Linux's tcp_clean_rtx_queue: what SACK covers is the newer.
@@ -264,11 +308,29 @@ impl Sender {
             self.rtt.on_newest(now, newest);
         }
         self.rtt.on_sample(now, sample, self.outstanding());
+        self.held.on_sample();
         Some(newest)
     }
 
-    fn find_losses(&mut self, now: Instant, digest: &AckSummary) -> Found {
+    /// Looks for what is lost, as far as what the acknowledgement did to the episode permits.
+    fn find_losses(&mut self, now: Instant, digest: &mut AckSummary, turn: EpochChange) -> Found {
+        if turn.reordered {
+            digest.covered.note_late(self.board.una() - digest.covered.cum_acked);
+        }
+        if let Some(low) = digest.covered.reordered {
+            self.reordering = self.reordering.max(self.board.distance_above(low, self.mss));
+        }
+        digest.undone = turn.spurious;
+        let disorder = self.epoch.state() == RecoveryState::Disorder || self.board.sacked() > 0;
+        if digest.covered.cum_acked > 0 && disorder {
+            // Disorder begins or ends: whether the tail is probed depends on it (Linux sets its timers last).
+            self.epoch.settle(&self.board);
+        }
         let cx = self.recovery_cx(now);
+        if turn.waits {
+            self.recovery.on_ack_without_search(&cx, &self.board, digest);
+            return Found::default();
+        }
         let resent = self.board.resent();
         let uncounted;
         let digest = if digest.duplicate && !self.controller.allows_fast_retransmit() {
@@ -376,7 +438,8 @@ impl Sender {
         });
         let prr = base.map(|base| Prr::new(base, self.controller.cwnd()));
         if unreported || self.epoch.state() != RecoveryState::Recovery {
-            self.epoch.enter(state, &self.board, prr);
+            let copies = self.copies_out();
+            self.epoch.enter(state, &self.board, prr, copies);
         }
     }
 }

@@ -9,12 +9,13 @@ mod burst;
 mod follow;
 mod report;
 mod route;
+mod silence;
 mod stream;
 mod timer;
 mod transmit;
 
 use weir_cc::host::{Pacer, RateSampler};
-use weir_cc::{CcContext, CongestionController, Needs, RecoveryState};
+use weir_cc::{CcContext, CongestionController, Fixed, Needs, RecoveryState};
 use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
@@ -31,6 +32,8 @@ use crate::{Config, HostProfile, LimitingEnd, RecoveryConfig};
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
     mss: u64,
+    /// What it is where the peer's window holds two.
+    full_mss: u64,
     board: Scoreboard,
     recovery: Box<dyn LossRecovery>,
     profile: Profile,
@@ -70,11 +73,20 @@ pub(crate) struct Sender {
     /// Number of segments that a timeout sends, regardless of window and pacer.
     timeout_segments: u8,
     limited_transmit: bool,
+    /// Segments reported to have arrived twice.
+    dsacks: u64,
+    /// The largest distance in bytes by which a segment has come late (Linux's `reordering`).
+    reordering: u64,
+    nagle: bool,
+    /// The end of the newest segment that was not full.
+    small_until: u64,
     cwnd_validation: bool,
     slow_start_after_idle: bool,
     min_rto: Duration,
     host_profile: HostProfile,
     last_sent_at: Instant,
+    /// What a silent path may have held.
+    held: silence::Held,
     route: Option<route::Route>,
     /// The limit in addition to the peer's window.
     window_limit: LimitInForce,
@@ -127,6 +139,7 @@ impl Sender {
         let initial = config.initial_window();
         Self {
             mss: mss.get(),
+            full_mss: mss.get(),
             board: Scoreboard::default(),
             profile: recovery.profile(),
             recovery,
@@ -167,11 +180,16 @@ impl Sender {
             probe_due: false,
             timeout_segments: 0,
             limited_transmit: config.limited_transmit,
+            reordering: 0,
+            dsacks: 0,
+            nagle: config.nagle,
+            small_until: 0,
             cwnd_validation: config.cwnd_validation,
             slow_start_after_idle: config.slow_start_after_idle,
             min_rto: config.min_rto,
             host_profile: config.host_profile,
             last_sent_at: Instant::ZERO,
+            held: silence::Held::default(),
             route: route::Route::new(config.route_policy),
             window_limit: LimitInForce::new(config.window_limit, LimitingEnd::Sender),
         }
@@ -185,19 +203,32 @@ impl Sender {
             self.recovery = terms.recovery.build_without_sack();
             self.profile = self.recovery.profile();
         }
-        if u64::from(terms.mss) < self.mss {
-            self.mss = u64::from(terms.mss);
-            let mss = weir_cc::PathEvent::MssChanged(Bytes(self.mss));
-            self.with_controller(now, |controller, cx| controller.on_path(cx, &mss));
-            if let Some(buffer) = &mut self.buffer {
-                buffer.set_mss(self.mss);
-            }
-        }
+        self.full_mss = self.full_mss.min(u64::from(terms.mss));
         self.window_edge = terms.window;
-        self.max_window = terms.window;
         self.window = terms.window;
+        self.on_larger_window(now, terms.window);
         self.fill_buffer();
         self.clock.set(now, crate::stats::Limit::Application, stats);
+    }
+
+    /// The peer offers a larger window than ever. Segments are no longer than half of the largest: two are
+    /// acknowledged at once, one after a delay (Linux's `tcp_bound_to_half_wnd`).
+    pub(super) fn on_larger_window(&mut self, now: Instant, window: u64) {
+        self.max_window = window;
+        let most = match window {
+            0 => self.full_mss,
+            1..=DEFAULT_MSS => window,
+            _ => window / 2,
+        };
+        let mss = self.full_mss.min(most.max(LEAST_SEGMENT));
+        if mss != self.mss {
+            self.mss = mss;
+            let event = weir_cc::PathEvent::MssChanged(Bytes(mss));
+            self.with_controller(now, |controller, cx| controller.on_path(cx, &event));
+            if let Some(buffer) = &mut self.buffer {
+                buffer.set_mss(mss);
+            }
+        }
     }
 
     /// An RTT measured on the handshake.
@@ -213,6 +244,15 @@ impl Sender {
         {
             self.pacing.usual = Some(std::mem::replace(&mut self.controller, started));
             self.pacing.first_flight = window;
+        }
+    }
+
+    /// The peer takes segments of at most `mss`: the first window is as many of them (RFC 6928 §2).
+    pub(crate) fn start_with_segments(&mut self, config: &Config, mss: u32) {
+        let mss = Bytes(u64::from(mss));
+        let window = mss * u64::from(config.initial_window);
+        if let Ok(controller) = config.stack.controller.build(mss, window) {
+            self.controller = controller;
         }
     }
 
@@ -278,13 +318,17 @@ impl Sender {
         self.max_window
     }
 
-    /// The window in force, or whatever is smaller: the recovery scheme's, the peer's largest, the window limit. Where
-    /// the controller sets none, these alone bound the sender.
+    /// The window in force, or what is smaller: the recovery scheme's, the window limit. The peer's is no
+    /// congestion window, and is reported only where there is no other.
     fn reported_window(&self) -> Bytes {
         let scheme =
             self.profile.window.map_or(u64::MAX, |segments| u64::from(segments) * self.mss);
-        let allowed = self.allowed_window().unwrap_or(u64::MAX);
-        Bytes(self.cwnd().get().min(scheme).min(allowed))
+        let limit = self.window_limit.bytes(self.mss).unwrap_or(u64::MAX);
+        let cwnd = self.cwnd().get().min(scheme).min(limit);
+        if cwnd < Fixed::UNBOUNDED.get() {
+            return Bytes(cwnd);
+        }
+        Bytes(cwnd.min(self.allowed_window().unwrap_or(u64::MAX)))
     }
 
     /// The smaller of the largest window that the peer has offered and the configured limit, in bytes.
@@ -330,7 +374,7 @@ impl Sender {
             state: self.epoch.state(),
             high: self.epoch.high(),
             rto_deadline: self.timers.rto_deadline(&self.rtt),
-            new_data: self.new_data_in_window() > 0,
+            new_data: self.sendable() > 0,
             sack: self.sack,
             host_profile: self.host_profile,
         }
@@ -377,6 +421,12 @@ impl Sender {
         crate::rtt::Outstanding { snd_una: self.board.una(), snd_nxt: self.board.nxt() }
     }
 
+    /// An episode begins: how many copies are on their way, that of a probe included.
+    fn copies_out(&mut self) -> u32 {
+        let resent = self.board.resent().div_ceil(self.mss) as u32;
+        resent.saturating_add(u32::from(self.recovery.end_probe()))
+    }
+
     fn in_loss(&self) -> bool {
         self.epoch.state() == RecoveryState::Loss
     }
@@ -407,21 +457,27 @@ fn unpaced_segments(config: &Config) -> u64 {
 
 fn rtt_config(config: &Config) -> RttConfig {
     let linux = matches!(config.stack.recovery, RecoveryConfig::Rack(_));
+    let user_space = config.host_profile == HostProfile::UserSpace;
     RttConfig {
         variation: if linux { RttVariation::Linux } else { RttVariation::Rfc6298 },
         min_rto: config.min_rto,
         max_rto: config.max_rto,
-        max_doublings: match config.host_profile {
-            HostProfile::Kernel => u32::MAX,
-            HostProfile::UserSpace => MAX_DOUBLINGS,
-        },
+        max_doublings: if user_space { MAX_DOUBLINGS } else { u32::MAX },
+        longest_backoff: if user_space { LONGEST_BACKOFF } else { Duration::MAX },
         initial_rto: config.initial_rto,
         fixed_rto: config.fixed_rto,
     }
 }
 
+/// RFC 9293 §3.7.1: how long segments may be that no host has to refuse.
+const DEFAULT_MSS: u64 = 536;
+/// However small the peer's window (Linux's 68 bytes with a header).
+const LEAST_SEGMENT: u64 = 48;
+
 /// How many times the timeout doubles in the user-space profile ([`HostProfile::UserSpace`]).
 const MAX_DOUBLINGS: u32 = 5;
+/// And up to which time, there: when a path returns after an outage, it is used within a second. picoquic has two.
+const LONGEST_BACKOFF: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests {

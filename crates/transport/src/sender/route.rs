@@ -103,6 +103,13 @@ impl Sender {
         sample
     }
 
+    /// Processes an acknowledgement of less than is known to have arrived.
+    pub(crate) fn on_old_ack(&mut self, now: Instant, ack: &IncomingAck, stats: &mut Stats) {
+        if self.permits() == SendPermission::Everything {
+            self.process_old_ack(now, ack, stats);
+        }
+    }
+
     /// The policy's deadline may have passed.
     pub(super) fn on_route_timeout(&mut self, now: Instant, stats: &mut Stats) {
         if self.route.as_ref().and_then(Route::next_timeout).is_some_and(|at| at <= now)

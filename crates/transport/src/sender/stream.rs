@@ -55,6 +55,11 @@ impl Sender {
         }
     }
 
+    /// Switches Nagle's rule.
+    pub(crate) fn set_nagle(&mut self, on: bool) {
+        self.nagle = on;
+    }
+
     /// A FIN follows everything written.
     pub(crate) fn finish(&mut self) {
         self.finishing = true;

@@ -90,11 +90,12 @@ impl Timers {
     }
 
     /// The peer answers a probe: as long as it does, it may keep its window closed (RFC 9293
-    /// §3.8.6.1).
+    /// §3.8.6.1), unless the application has set how long. The next probe counts from here, as Linux's
+    /// (`tcp_ack_probe`).
     pub(super) fn on_answered(&mut self, now: Instant) {
-        if self.persist.is_some() {
+        if let Some((since, _)) = &mut self.persist {
+            *since = now;
             self.fruitless = 0;
-            self.progress_at = now;
         }
     }
 
@@ -140,9 +141,17 @@ impl Sender {
         Instant::earlier(Instant::earlier(recovery, persist), self.pacing_deadline(now))
     }
 
-    /// How often in a row waiting was in vain, and since when.
-    pub(crate) fn fruitless(&self) -> (u32, Instant) {
-        (self.timers.fruitless, self.timers.progress_at)
+    /// How often in a row waiting was in vain.
+    pub(crate) fn fruitless(&self) -> u32 {
+        self.timers.fruitless
+    }
+
+    /// Since when the peer has moved nothing forward, if it should have: data is out, or its closed window
+    /// was probed.
+    pub(crate) fn stalled_since(&self) -> Option<Instant> {
+        let probed = self.timers.persist.is_some_and(|(_, probes)| probes > 0);
+        let waits = probed || !self.board.is_empty() || self.timers.fruitless > 0;
+        waits.then_some(self.timers.progress_at)
     }
 
     /// A deadline may have passed.
@@ -154,7 +163,7 @@ impl Sender {
         if self.timers.persist_deadline(&self.rtt).is_some_and(|at| at <= now) {
             let probes = self.timers.persist.map_or(0, |(_, probes)| probes);
             self.timers.persist = Some((now, probes + 1));
-            if self.timers.fruitless == 0 {
+            if probes == 0 {
                 self.timers.progress_at = now;
             }
             self.timers.fruitless += 1;
@@ -183,8 +192,9 @@ impl Sender {
         self.reduce(now, cause, lost, prior_in_flight, stats);
         // PRR lets one segment go, as for an acknowledgement of one (Linux's tcp_rack_reo_timeout).
         let covered = Covered { delivered: self.mss, ..Covered::default() };
-        let digest = AckSummary { covered, duplicate: false, dsack: None };
+        let digest = AckSummary { covered, ..AckSummary::default() };
         self.epoch.meter(&self.board, &digest, lost, self.mss);
+        self.epoch.resume_repairs();
     }
 
     /// RFC 6298 §5.4 to 5.6 and RFC 5681 §3.1: everything out is presumed lost.
@@ -197,6 +207,10 @@ impl Sender {
         let prior_in_flight = self.board.in_flight();
         let again = self.timers.fruitless > 0;
         self.timers.fruitless += 1;
+        if self.epoch.is_closed() && self.board.sacked() >= 3 * self.mss {
+            // What seemed to be reordering was loss (Linux's `tcp_enter_loss`).
+            self.reordering = 0;
+        }
         let lost = self.presume_lost(now, stats);
         let first_in_epoch = self.epoch.is_closed()
             || self.epoch.is_silent()
@@ -211,7 +225,9 @@ impl Sender {
         if first_in_epoch {
             self.count_reduction(stats);
         }
-        self.epoch.enter_loss(&self.board, self.profile, first_in_epoch, again);
+        let copies = self.copies_out();
+        let copies = first_in_epoch.then_some(copies);
+        self.epoch.enter_loss(&self.board, self.profile, copies, again);
         self.leave_quick_start();
         self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
         if self.profile.timeout_sends_two && self.host_profile == HostProfile::UserSpace {

@@ -56,8 +56,7 @@ impl Sender {
             return self.poll_route_probe(now, stats);
         }
         if std::mem::take(&mut self.timers.window_probe_due) {
-            stats.window_probes += 1;
-            return Some(OutgoingRange::probe_at(self.board.una()));
+            return Some(self.poll_window_probe(now, stats));
         }
         if std::mem::take(&mut self.probe_due) {
             return self.poll_probe(now, stats);
@@ -100,9 +99,12 @@ impl Sender {
                 if unsent == 0 {
                     return (Limit::Application, None);
                 }
-                let allowed = self.new_data_in_window().min(self.mss);
-                if allowed == 0 || self.is_silly(allowed, unsent) {
+                let allowed = self.sendable();
+                if allowed == 0 {
                     return (Limit::Receiver, None);
+                }
+                if self.waits_for_more(unsent) {
+                    return (Limit::Application, None);
                 }
                 if self.sequence_window_is_full(allowed) {
                     return (Limit::Congestion, None);
@@ -126,7 +128,7 @@ impl Sender {
         if let Some(sent) = self.board.first_lost() {
             return Some(Choice::Resend(sent.start));
         }
-        match self.new_data_in_window().min(self.mss) {
+        match self.sendable() {
             0 => self.board.first().map(|sent| Choice::Resend(sent.start)),
             unsent => Some(Choice::New(unsent)),
         }
@@ -163,7 +165,7 @@ impl Sender {
 
     /// RFC 8985 §7.3: new data if there is any, else the last segment again, whatever the window says.
     fn poll_probe(&mut self, now: Instant, stats: &mut Stats) -> Option<OutgoingRange> {
-        let unsent = self.new_data_in_window().min(self.mss);
+        let unsent = self.sendable();
         let departure = if unsent > 0 {
             self.send_new(now, unsent)
         } else {
@@ -174,6 +176,18 @@ impl Sender {
         self.account(now, &departure, stats);
         self.timers.restart(now);
         Some(departure)
+    }
+
+    /// Nothing is out, and what the peer's window lets go is nothing, or less than is worth a segment: then this
+    /// little is its probe (RFC 9293 §3.8.6.2.1, Linux's `tcp_write_wakeup`).
+    fn poll_window_probe(&mut self, now: Instant, stats: &mut Stats) -> OutgoingRange {
+        match self.new_data_in_window().min(self.mss) {
+            0 => {
+                stats.window_probes += 1;
+                OutgoingRange::probe_at(self.board.una())
+            }
+            sliver => self.depart(now, Choice::New(sliver), stats),
+        }
     }
 
     pub(super) fn send_new(&mut self, now: Instant, size: u64) -> OutgoingRange {
@@ -188,6 +202,9 @@ impl Sender {
         self.usage.sent = true;
         // Both fit: a segment is at most `mss` long.
         self.board.push(now, size as u32, record);
+        if size < self.mss {
+            self.small_until = start + size;
+        }
         let fin = self.ends_here() && start + size > self.written;
         let len = (size - u64::from(fin)) as u32;
         let cwr = std::mem::take(&mut self.cwr_pending);
@@ -299,12 +316,15 @@ impl Sender {
         self.written + u64::from(self.ends_here()) - self.board.nxt()
     }
 
-    /// Of these, what the peer's window permits. The FIN needs no window.
+    /// Of these, what the peer's window permits. The FIN has a sequence number, so it needs the window too.
     pub(super) fn new_data_in_window(&self) -> u64 {
-        let edge = self.edge();
-        let data = edge.min(self.written).saturating_sub(self.board.nxt());
-        let fin = edge >= self.written && self.board.nxt() <= self.written && self.ends_here();
-        data + u64::from(fin)
+        self.edge().min(self.written + u64::from(self.ends_here())).saturating_sub(self.board.nxt())
+    }
+
+    /// Bytes of the next new segment, if the peer's window lets one go.
+    pub(super) fn sendable(&self) -> u64 {
+        let allowed = self.new_data_in_window().min(self.mss);
+        if self.is_silly(allowed) { 0 } else { allowed }
     }
 
     /// The first offset that the peer's window or the window limit does not permit.
@@ -318,10 +338,16 @@ impl Sender {
         self.new_data_in_window() > 0
     }
 
-    /// RFC 9293 §3.8.6.2.1: a sliver of the window is not worth a segment while more is coming.
-    fn is_silly(&self, allowed: u64, unsent: u64) -> bool {
-        let half = self.max_window / 2;
-        allowed < unsent && allowed < self.mss && allowed < half && !self.board.is_empty()
+    /// RFC 9293 §3.8.6.2.1: what would fill only a sliver of the window, although there is more to send, waits
+    /// for a larger one.
+    fn is_silly(&self, allowed: u64) -> bool {
+        allowed < self.mss && allowed < self.new_data() && allowed < self.max_window / 2
+    }
+
+    /// Nagle's rule (RFC 9293 §3.7.4) as Linux has it: a segment that is not full waits as long as one
+    /// like it is out, unless it ends the stream (`tcp_nagle_check`, `tcp_minshall_check`).
+    fn waits_for_more(&self, unsent: u64) -> bool {
+        self.nagle && unsent < self.mss && self.small_until > self.board.una() && !self.ends_here()
     }
 
     fn sequence_window_is_full(&self, size: u64) -> bool {

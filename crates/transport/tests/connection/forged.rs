@@ -9,7 +9,11 @@ use super::pair::Side::Client;
 
 /// A pair whose client has sent a little, and the segment that carried it.
 fn after_a_little() -> (Pair, Segment) {
-    let mut pair = Pair::connected(&Config::default());
+    after_a_little_with(&Config::default())
+}
+
+fn after_a_little_with(config: &Config) -> (Pair, Segment) {
+    let mut pair = Pair::connected(config);
     pair.write(Client, 1_000);
     pair.drive();
     let data = pair.log.iter().find(|p| p.from == Client && has_data(p)).expect("sent").segment;
@@ -47,15 +51,21 @@ fn challenges_are_bounded() {
     assert_eq!(pair.server.read, 51_000);
 }
 
-/// RFC 7323 §3.2: what was agreed upon is on every segment but a reset.
+/// RFC 7323 §3.2: what was agreed upon is on every segment but a reset, and what lacks it is dropped without an
+/// answer. Linux takes it.
 #[test]
-fn data_without_its_timestamp_is_not_taken_in() {
-    let (mut pair, data) = after_a_little();
-    let mut forged = Segment { seq: data.seq + 1_000, ..data };
-    forged.options.timestamps = None;
-    let now = pair.now;
-    let arrived = pair.server.connection.handle_segment(now, &forged, Ecn::NotEct);
-    assert_eq!((arrived, pair.server.read), (None, 1_000));
+fn data_without_its_timestamp_is_taken_in_by_linux_alone() {
+    for (config, taken) in [(Config::default(), true), (Config::for_datagrams(), false)] {
+        let (mut pair, data) = after_a_little_with(&config);
+        let mut bare = Segment { seq: data.seq + 1_000, ..data };
+        bare.options.timestamps = None;
+        let now = pair.now;
+        let server = &mut pair.server.connection;
+        let arrived = server.handle_segment(now, &bare, Ecn::NotEct);
+        assert_eq!(arrived.is_some(), taken);
+        let empty = Segment { payload_len: 0, ..bare };
+        assert_eq!(answers(server, now, &empty, 1), usize::from(taken), "of the data, if any");
+    }
 }
 
 /// A segment whose acknowledgement cannot be true is not taken in, and neither is its timestamp.

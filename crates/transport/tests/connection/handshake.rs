@@ -1,4 +1,6 @@
-use weir_transport::{Config, Connection, ConnectionError, Event, Flags, Stack};
+use weir_transport::{
+    Config, Connection, ConnectionError, Event, Flags, Options, Segment, SeqNum, Stack, Timestamps,
+};
 use weir_units::{Duration, Ecn, Instant, stream};
 
 use super::pair::Side::{Client, Server};
@@ -223,4 +225,47 @@ fn a_connection_that_one_end_has_forgotten_is_reset() {
     let challenge = pair.log.iter().find(|p| p.from == Server).expect("a challenge");
     assert_eq!((reset.from, reset.segment.seq), (Client, challenge.segment.ack));
     assert_eq!(pair.server.events.last(), Some(&Event::Failed(ConnectionError::Reset)));
+}
+
+/// The longest segment that is sent within five seconds to a peer with this SYN, whose acknowledgement has the
+/// same window and timestamps.
+fn longest_segment_after(syn: &Segment) -> u32 {
+    let now = Instant::from_nanos(5_000_000_000);
+    let mut server = Connection::listen(&Config::default(), stream(1, "server"));
+    server.handle_segment(now, syn, Ecn::NotEct);
+    let answer = server.poll_transmit(now).expect("an answer").segment;
+    let options = Options { timestamps: syn.options.timestamps, ..Options::default() };
+    let (seq, ack) = (syn.seq + 1, answer.seq + 1);
+    let confirmation = Segment { flags: Flags::ACK, seq, ack, options, ..*syn };
+    server.handle_segment(now, &confirmation, Ecn::NotEct);
+    server.write(now, 3_000);
+    let (mut at, mut longest) = (now, 0);
+    loop {
+        while let Some(transmit) = server.poll_transmit(at) {
+            longest = longest.max(transmit.segment.payload_len);
+        }
+        let next = server.next_timeout(at).filter(|next| *next < now + Duration::from_secs(5));
+        let Some(next) = next else { return longest };
+        at = next.max(at);
+        server.handle_timeout(at);
+    }
+}
+
+/// Whatever a peer puts into the fields of its SYN and of its acknowledgement: as soon as its window is open, data
+/// leaves, in segments of a sane length.
+#[test]
+fn no_value_of_a_field_stops_the_sender() {
+    let sizes = [None, Some(0), Some(1), Some(47), Some(1_000), Some(u16::MAX)];
+    let scales = [None, Some(0), Some(14), Some(u8::MAX)];
+    for (mss, window_scale) in sizes.into_iter().flat_map(|mss| scales.map(|scale| (mss, scale))) {
+        for (window, value) in [(0, 0), (1, u32::MAX), (535, 0), (1_000, 1), (u16::MAX, u32::MAX)] {
+            let timestamps = Some(Timestamps { value, echo: value });
+            let options = Options { mss, window_scale, timestamps, ..Options::default() };
+            let seq = SeqNum(value);
+            let syn = Segment { flags: Flags::SYN, seq, window, options, ..Segment::default() };
+            let longest = longest_segment_after(&syn);
+            assert_eq!(longest > 0, window > 0, "{syn:?}: {longest}");
+            assert!(longest <= 1_448, "{syn:?}: {longest}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod feedback;
 mod flow_control;
 mod forged;
 mod handshake;
+mod outage;
 mod pacing;
 mod pair;
 mod quick_start;

@@ -1,0 +1,70 @@
+"""The picture of study `advise`: the gain that an advice promises, and what was really got."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import altair as alt
+import polars as pl
+
+from weir.cells.protocol import Cell
+from weir.graphics import theme
+from weir.graphics.figure import inline, layered
+from weir.plots import Figure
+from weir.studies.advise.judge import Judgement
+
+_SIZE = 360
+_COLOURS = {
+    Judgement.RIGHT: theme.COLD,
+    Judgement.INCONCLUSIVE: theme.SOFT,
+    Judgement.WRONG: theme.WARN,
+}
+
+
+def promises(cells: Sequence[Cell], runs: tuple[int, ...]) -> Figure:
+    """A point per path: of the advised controller, or of the best one where none is advised."""
+    rows = [
+        {
+            "path": one["row"],
+            "judgement": str(one["judgement"]),
+            "advice": f"{one['verdict']}: {one['advised'] or 'none'}",
+            "got": one["ours"]["mean"],
+            "promised": one["predicted"]["mean"] or 1.0,
+            "lo": one["predicted"]["lo"] or 1.0,
+            "hi": one["predicted"]["hi"] or 1.0,
+        }
+        for one in cells
+    ]
+    frame = pl.DataFrame(rows)
+    low, high = _ends(frame)
+    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    names = [str(one) for one in _COLOURS]
+    colours = alt.Scale(domain=names, range=list(_COLOURS.values()))
+    base = alt.Chart(inline(frame)).encode(
+        x=alt.X("got:Q", scale=scale, title="gain that was got"),
+        color=alt.Color("judgement:N", scale=colours, legend=alt.Legend(title=None)),
+    )
+    lines = base.mark_rule(clip=True).encode(y=alt.Y("lo:Q", scale=scale), y2=alt.Y2("hi:Q"))
+    points = base.mark_circle(size=55, opacity=0.9).encode(
+        y=alt.Y("promised:Q", scale=scale, title="gain that the advice promises"),
+        tooltip=["path:N", "advice:N", "got:Q", "promised:Q"],
+    )
+    ends = pl.DataFrame({"got": [low, high], "promised": [low, high]})
+    diagonal = (
+        alt.Chart(inline(ends))
+        .mark_line(color=theme.FAINT, strokeDash=[4, 3])
+        .encode(x=alt.X("got:Q", scale=scale), y=alt.Y("promised:Q", scale=scale))
+    )
+    chart = layered(diagonal, lines, points).properties(width=_SIZE, height=_SIZE)
+    caption = (
+        "A point per path: the goodput of the advised controller over that of CUBIC, as promised "
+        "and as got. Where nothing is advised, the promise is 1 and the best of all was got. "
+        "Lines are 95 % intervals; both axes are logarithmic."
+    )
+    return Figure("advise", "Promised and got", caption, chart, frame, runs)
+
+
+def _ends(frame: pl.DataFrame) -> tuple[float, float]:
+    """The ends of both axes."""
+    values = pl.concat([frame["got"], frame["promised"]])
+    return float(values.min()) / 1.2, float(values.max()) * 1.3  # type: ignore[arg-type]
