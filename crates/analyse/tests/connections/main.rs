@@ -5,6 +5,7 @@ mod formats;
 mod limits;
 mod logs;
 mod script;
+mod strangers;
 mod udp;
 
 use script::{Fields, MSS, Script};
