@@ -2,10 +2,10 @@
 
 mod controllers;
 mod formats;
+mod found;
 mod limits;
 mod logs;
 mod script;
-mod strangers;
 mod udp;
 
 use script::{Fields, MSS, Script};
