@@ -76,6 +76,14 @@ class CaptureTables:
         """What the captures contain, by name."""
 
     @property
+    def unread(self) -> list[tuple[str, int]]:
+        """What the captures have that is not read, and how often."""
+
+    @property
+    def short_packets(self) -> int:
+        """Packets of which too little was kept to read them."""
+
+    @property
     def warnings(self) -> list[str]:
         """Why files were not read to their ends."""
 
@@ -800,8 +808,10 @@ def find_policer(
     rate in bits per second, the bytes before the first loss, and those that its bucket holds.
     """
 
-def read_captures(paths: Sequence[Path], *, packets: bool = False) -> CaptureTables:
-    """Reads captures; with `packets` the data packets have a table too.
+def read_captures(files: Sequence[tuple[str, Path]], *, packets: bool = False) -> CaptureTables:
+    """Reads captures, each with its name for tables and messages.
+
+    With `packets` the data packets have a table too.
 
     Raises:
         ValueError: a file is no capture.

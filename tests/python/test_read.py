@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import lzma
+import os
+import struct
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +105,65 @@ def test_a_compressed_capture_gives_the_same(captures: Path, tmp_path: Path) -> 
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     expected = reading.read([plain]).connections.drop("file")
     assert reading.read([packed]).connections.drop("file").equals(expected)
+
+
+def test_pipes_standard_input_and_xz_are_read(
+    captures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = captures / "run-senders.pcapng"
+    columns = ("delivered_bytes", "retransmits", "rtt_ms_min", "limit")
+    expected = reading.read([plain]).connections.select(columns)
+    packed = tmp_path / "run.pcapng.xz"
+    packed.write_bytes(lzma.compress(plain.read_bytes()))
+    found = reading.read([packed])
+    assert found.connections.select(columns).equals(expected)
+    assert found.connections["file"][0] == str(packed)
+    cut = tmp_path / "cut.pcapng.xz"
+    cut.write_bytes(packed.read_bytes()[: packed.stat().st_size // 2])
+    found = reading.read([cut])
+    assert found.connections.height == 1
+    assert any("ends early or is not valid" in warning for warning in found.warnings)
+    for content in (plain.read_bytes(), packed.read_bytes()):
+        with monkeypatch.context() as patched:
+            patched.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+            found = reading.read(["-"])
+        assert found.connections.select(columns).equals(expected)
+        assert found.connections["file"][0] == "standard input"
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(plain.read_bytes(),))
+    writer.start()
+    found = reading.read([pipe])
+    writer.join()
+    assert found.connections.select(columns).equals(expected)
+
+
+def test_an_input_without_connections_is_not_silent(tmp_path: Path, invoke: Invoke) -> None:
+    file = tmp_path / "other.pcap"
+    head = struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65_535, 147)
+    file.write_bytes(head + 3 * (struct.pack("<IIII", 1, 0, 4, 4) + b"abcd"))
+    result = invoke("read", file)
+    assert result.exit_code == 0, result.output
+    said = " ".join(result.stderr.split())
+    assert "no connection of TCP and no flow of UDP; not read: 3 × link type 147" in said
+    document = json.loads(invoke("read", file, "--json", "--quiet").stdout)
+    check("read", document)
+    assert document["unread"] == {"link type 147": 3}
+
+
+def test_senders_that_their_application_holds_have_no_controller(tmp_path: Path) -> None:
+    workloads = (
+        "{ kind = 'rate', rate = '2mbit' }",
+        "{ kind = 'rate', rate = '1mbit' }",
+    )
+    for number, workload in enumerate(workloads):
+        keys = [("flow.0.workload", workload), ("measure.duration", "8s")]
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        _native.Scenario.parse(SCENARIO, keys, "test").record(number, folder, "run")
+        (row,) = reading.read([folder / "run-senders.pcapng"]).connections.iter_rows(named=True)
+        assert row["controller"] == "unknown"
+        assert row["controller_note"] is not None
 
 
 @pytest.mark.parametrize(

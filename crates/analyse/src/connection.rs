@@ -3,6 +3,9 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
+use crate::clock::Clock;
+use crate::copies::Copies;
+use crate::echoes::{Echoes, is_before};
 use crate::expert::{Expert, ExpertCounts};
 use crate::identify::{Evidence, History, Path};
 use crate::packet::{ACK, ECE, FIN, RST, SYN, Segment};
@@ -26,6 +29,7 @@ pub(crate) struct Connection {
     pub(crate) duplicates: u64,
     /// Packets whose time is before that of the packet before.
     pub(crate) time_reversals: u64,
+    pub(crate) clock: Clock,
     is_closed: bool,
 }
 
@@ -68,7 +72,11 @@ struct Side {
     last_ack: Option<u32>,
     last_window: Option<u16>,
     fin: Option<i64>,
-    newest: Option<(u16, Segment, u64)>,
+    copies: Copies,
+    /// Packets of this end.
+    packets: u64,
+    /// Timestamps that travel to this end, without a handshake.
+    echoes: Echoes,
 }
 
 /// An acknowledgement between the place of the capture and the sender.
@@ -123,6 +131,7 @@ impl Connection {
             expert: Expert::default(),
             duplicates: 0,
             time_reversals: 0,
+            clock: Clock::default(),
             is_closed: false,
         }
     }
@@ -135,19 +144,23 @@ impl Connection {
     /// Processes a packet from `source`.
     pub(crate) fn handle(&mut self, time: u64, source: SocketAddr, id: u16, segment: &Segment) {
         let from = usize::from(source != self.ends[0]);
-        if self.is_duplicate(time, from, id, segment) {
+        let (raw_time, steps) = (time, self.clock.steps());
+        let time = self.clock.time(time);
+        if self.sides[from].copies.contains(time, id, segment) {
             self.duplicates += 1;
             return;
         }
         self.packets += 1;
-        self.time_reversals += u64::from(time < self.last);
-        let raw_time = time;
+        self.sides[from].packets += 1;
+        let has_stepped = self.clock.steps() > steps;
+        self.time_reversals += u64::from(time < self.last || has_stepped);
         let time = time.max(self.last);
         self.last = time;
         self.is_closed |= segment.has(RST | FIN);
         self.note_handshake(time, from, segment);
         self.expert.handle(raw_time, from, segment);
         self.note_options(from, segment);
+        self.note_echoes(time, from, segment);
         if segment.has(RST) {
             return;
         }
@@ -162,6 +175,9 @@ impl Connection {
     pub(crate) fn finish(&mut self) {
         for side in &mut self.sides {
             side.release(u64::MAX, self.last, None);
+            if let Some(sender) = &mut side.sender {
+                sender.finish(self.last);
+            }
         }
     }
 
@@ -170,7 +186,8 @@ impl Connection {
         let sides = self.sides.iter().map(|side| {
             let sender = side.sender.as_ref().map_or(0, |sender| sender.memory());
             let pending = side.pending.len() * size_of::<Pending>();
-            sender + pending + size_of_val(side.points.list()) + side.history.memory()
+            let kept = size_of_val(side.points.list()) + side.history.memory();
+            sender + pending + kept + side.copies.memory()
         });
         size_of::<Self>() + sides.sum::<usize>()
     }
@@ -198,7 +215,9 @@ impl Connection {
             has_ecn: self.sides.iter().all(|side| side.has_ecn),
         };
         let is_at_receiver = self.capture_point(side) == CapturePoint::Receiver;
-        Evidence { history: std::mem::take(&mut self.sides[side].history), path, is_at_receiver }
+        let is_one_way = self.is_one_way(side);
+        let history = std::mem::take(&mut self.sides[side].history);
+        Evidence { history, path, is_at_receiver, is_one_way }
     }
 
     fn has_sack(&self) -> bool {
@@ -227,13 +246,39 @@ impl Connection {
     /// Where the capture was made, seen from the end `side`: below a tenth of the round trip is at this end.
     pub(crate) fn capture_point(&self, side: usize) -> CapturePoint {
         let (Some(near), Some(whole)) = (self.way_to(side), self.handshake_rtt()) else {
-            return CapturePoint::Unknown;
+            return self.place_by_answers(side);
         };
         match near * 10 {
             near if near <= whole => CapturePoint::Sender,
             near if near >= whole * 9 => CapturePoint::Receiver,
             _ => CapturePoint::Middle,
         }
+    }
+
+    /// The same without a handshake: an end that answers at once is where the capture was made, if the other takes twenty
+    /// times as long.
+    fn place_by_answers(&self, side: usize) -> CapturePoint {
+        let (Some(near), Some(far)) = (self.answer_of(side), self.answer_of(1 - side)) else {
+            return CapturePoint::Unknown;
+        };
+        match (near * MUCH_LONGER <= far, far * MUCH_LONGER <= near) {
+            (true, false) => CapturePoint::Sender,
+            (false, true) => CapturePoint::Receiver,
+            _ => CapturePoint::Unknown,
+        }
+    }
+
+    /// The least time until the end `side` acknowledged data or echoed a timestamp.
+    fn answer_of(&self, side: usize) -> Option<u64> {
+        let to_it = self.sides[1 - side].sender.as_ref();
+        let of_data = to_it.and_then(|sender| sender.measured().rtts.min());
+        let of_data = of_data.map(|rtt| rtt.as_nanos());
+        of_data.into_iter().chain(self.sides[side].echoes.least()).min()
+    }
+
+    /// Whether nothing of what acknowledges the data of `side` was captured.
+    pub(crate) fn is_one_way(&self, side: usize) -> bool {
+        self.sides[1 - side].packets == 0
     }
 
     /// Whether the handshake was captured, with the scales of windows.
@@ -265,14 +310,13 @@ impl Connection {
         self.sides[side].mss.into_iter().chain(self.sides[1 - side].mss).min()
     }
 
-    fn is_duplicate(&mut self, time: u64, from: usize, id: u16, segment: &Segment) -> bool {
-        let newest = &mut self.sides[from].newest;
-        let is_same = id != 0
-            && newest.is_some_and(|(other, seen, at)| {
-                other == id && seen == *segment && time.abs_diff(at) < DUPLICATE_WITHIN
-            });
-        *newest = Some((id, *segment, time));
-        is_same
+    /// Without a handshake the times of echoes show where the capture was made.
+    fn note_echoes(&mut self, time: u64, from: usize, segment: &Segment) {
+        let Some((value, echo)) = segment.timestamps.filter(|_| !self.has_handshake()) else {
+            return;
+        };
+        self.sides[1 - from].echoes.note_sent(time, value);
+        self.sides[from].echoes.note_echo(time, echo);
     }
 
     fn note_handshake(&mut self, time: u64, from: usize, segment: &Segment) {
@@ -320,6 +364,8 @@ impl Connection {
 
     fn take_ack(&mut self, time: u64, from: usize, segment: &Segment) {
         let scale = if segment.has(SYN) { Some(0) } else { self.scale(from) };
+        // Nothing times any scale is nothing.
+        let scale = scale.or((segment.window == 0).then_some(0));
         let window = scale.map(|scale| u64::from(segment.window) << scale);
         let to = 1 - from;
         let point = self.capture_point(to);
@@ -367,7 +413,8 @@ impl Connection {
         if segment.has(FIN) {
             side.fin = Some(end);
         }
-        if segment.payload == 0 || start < 0 {
+        // What is before the first number is repeated, or was late when the capture began.
+        if segment.payload == 0 || start < -FARTHEST_BEFORE {
             return;
         }
         side.vote(segment.payload);
@@ -486,18 +533,15 @@ impl CapturePoint {
     }
 }
 
-/// Whether timestamp `one` is before `other` (RFC 7323 §5.2).
-fn is_before(one: u32, other: u32) -> bool {
-    (one.wrapping_sub(other) as i32) < 0
-}
-
 /// Bytes of the timestamps option with its padding.
 const TIMESTAMP_OPTION: u32 = 12;
 /// A longer payload was merged by offload.
 const LARGEST_FRAME: u32 = 8_960;
 const USUAL_MSS: u32 = 1_448;
-/// The same identification, sequence number and length within a millisecond is the same packet at another interface.
-const DUPLICATE_WITHIN: u64 = 1_000_000;
+/// Bytes before the first number that a window may have.
+const FARTHEST_BEFORE: i64 = 1 << 30;
+/// How many times longer the far end takes to answer than the near one.
+const MUCH_LONGER: u64 = 20;
 const MOST_PENDING: usize = 1 << 14;
 /// A later echo was held by the application.
 const LONGEST_WAY: u64 = 10_000_000_000;

@@ -11,9 +11,12 @@ pub enum ReadError {
     Io(#[from] std::io::Error),
     /// Its first bytes are of no format that is read.
     #[error(
-        "it is no packet capture and no qlog: allowed are pcap, pcapng and qlog, also compressed by gzip or zstd"
+        "it is no packet capture and no qlog: allowed are pcap, pcapng, snoop and qlog, also compressed by gzip, zstd or xz"
     )]
     Format,
+    /// Its compressed data ends early or is not valid before the first packet.
+    #[error("its compressed data ends early or is not valid, before the first packet")]
+    Broken,
     /// It begins like a qlog and is none; the text says why.
     #[error("{0}")]
     Log(String),

@@ -1,23 +1,25 @@
-//! Files of captures: pcap and pcapng, also compressed by gzip or zstd, record by record.
+//! Files of captures: pcap, pcapng and snoop, also compressed by gzip or zstd, record by record.
 //!
 //! Sources: draft-ietf-opsawg-pcap, draft-ietf-opsawg-pcapng. The crate `pcap-parser` reads the blocks. Memory is the
 //! buffer of one block, and the interfaces of a section.
 
-use std::io::{BufReader, Cursor, Read};
+use std::io::Read;
 
-use flate2::read::MultiGzDecoder;
-use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock};
+use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, UnknownBlock};
 use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
 use pcap_parser::{LegacyPcapReader, PcapBlockOwned, PcapError, PcapNGReader};
-use ruzstd::decoding::StreamingDecoder;
 
+use crate::decompress::Opened;
 use crate::error::{Cut, ReadError};
+use crate::unread::{Unread, UnreadCounts};
 
 /// A packet as a capture has it.
 #[derive(Clone, Copy, Debug)]
-pub struct Record<'a> {
+pub(crate) struct Record<'a> {
     /// When it was captured, in nanoseconds since 1970 or since what the capture counts from.
     pub nanos: u64,
+    /// Whether the capture has a time for it.
+    pub is_timed: bool,
     /// The number of its interface in the capture.
     pub interface: u32,
     /// The kind of its first header, a number of the list of link types.
@@ -31,15 +33,15 @@ pub struct Record<'a> {
 }
 
 /// Reads the records of a capture.
-pub struct CaptureReader<'r> {
+pub(crate) struct CaptureReader<'r> {
     blocks: Box<dyn PcapReaderIterator + 'r>,
     interfaces: Vec<Interface>,
-    /// The time of the first packet.
-    first: Option<u64>,
     /// Length of the block that the last record is part of.
     unread: usize,
     /// Packets that the interfaces dropped, as their statistics say.
     dropped: u64,
+    /// Blocks that are no packets and are not read.
+    skipped: UnreadCounts,
     cut: Option<Cut>,
     is_compressed: bool,
 }
@@ -56,15 +58,10 @@ struct Interface {
 }
 
 impl<'r> CaptureReader<'r> {
-    /// Begins to read `source`, whose format its first bytes show.
+    /// Begins to read a file whose format its first bytes show.
     ///
     /// # Errors
     /// If it is no capture, or cannot be read.
-    pub fn new(source: impl Read + 'r) -> Result<Self, ReadError> {
-        Self::of(open(source)?)
-    }
-
-    /// The same of a file that is open.
     pub(crate) fn of(opened: Opened<'r>) -> Result<Self, ReadError> {
         let Opened { is_compressed, magic, source } = opened;
         let source = Filling(source);
@@ -84,16 +81,16 @@ impl<'r> CaptureReader<'r> {
         Ok(Self {
             blocks,
             interfaces: Vec::new(),
-            first: None,
             unread: 0,
             dropped: 0,
+            skipped: UnreadCounts::default(),
             cut: None,
             is_compressed,
         })
     }
 
     /// Reads the next packet; none at the end, or where the rest is not valid (see [`Self::cut`]).
-    pub fn next_record(&mut self) -> Option<Record<'_>> {
+    pub(crate) fn next_record(&mut self) -> Option<Record<'_>> {
         loop {
             self.blocks.consume(std::mem::take(&mut self.unread));
             match self.step() {
@@ -104,20 +101,22 @@ impl<'r> CaptureReader<'r> {
         }
         // The block is parsed once more, because the borrow checker accepts no conditional return of it.
         let Ok((_, block)) = self.blocks.next() else { return None };
-        let mut record = record(block, &self.interfaces)?;
-        let first = *self.first.get_or_insert(record.nanos);
-        record.nanos = record.nanos.clamp(first.saturating_sub(LONGEST), first + LONGEST);
-        Some(record)
+        record(block, &self.interfaces)
     }
 
     /// Why reading ended early, if it did.
-    pub fn cut(&self) -> Option<&Cut> {
+    pub(crate) fn cut(&self) -> Option<&Cut> {
         self.cut.as_ref()
     }
 
     /// Packets that the capturing system dropped.
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.dropped
+    }
+
+    /// Blocks that are not read.
+    pub(crate) fn unread(&self) -> &UnreadCounts {
+        &self.skipped
     }
 
     /// Looks at the next block and reads more of the file where it is incomplete.
@@ -126,6 +125,9 @@ impl<'r> CaptureReader<'r> {
         match self.blocks.next() {
             Ok((len, block)) => {
                 let is_packet = learn(&block, &mut self.interfaces, &mut self.dropped);
+                if let Some(kind) = unread_kind(&block) {
+                    self.skipped.add(Unread::Block(kind));
+                }
                 self.unread = len;
                 if is_packet { Step::Packet } else { Step::Again }
             }
@@ -175,37 +177,6 @@ impl<'r> CaptureReader<'r> {
     }
 }
 
-/// A file whose compression is undone.
-pub(crate) struct Opened<'r> {
-    is_compressed: bool,
-    /// Its first bytes.
-    pub(crate) magic: [u8; 4],
-    pub(crate) source: Box<dyn Read + 'r>,
-}
-
-/// Undoes the compression of a file, if it has one.
-///
-/// # Errors
-/// If it is too short, or is not compressed as its first bytes say.
-pub(crate) fn open<'r>(source: impl Read + 'r) -> Result<Opened<'r>, ReadError> {
-    let (magic, source) = peeked(source)?;
-    let (is_compressed, magic, source): (bool, _, Box<dyn Read + 'r>) = match magic {
-        [0x1f, 0x8b, ..] => {
-            let (magic, source) = peeked(MultiGzDecoder::new(BufReader::new(source)))
-                .map_err(|_| ReadError::Format)?;
-            (true, magic, Box::new(source))
-        }
-        ZSTD => {
-            let decoder = StreamingDecoder::new(BufReader::new(source));
-            let (magic, source) =
-                peeked(decoder.map_err(|_| ReadError::Format)?).map_err(|_| ReadError::Format)?;
-            (true, magic, Box::new(source))
-        }
-        _ => (false, magic, Box::new(source)),
-    };
-    Ok(Opened { is_compressed, magic, source })
-}
-
 enum Step {
     Packet,
     Again,
@@ -245,9 +216,54 @@ fn learn(block: &PcapBlockOwned<'_>, interfaces: &mut Vec<Interface>, dropped: &
         PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
             (packet.if_id as usize) < interfaces.len()
         }
+        PcapBlockOwned::NG(Block::SimplePacket(_)) => !interfaces.is_empty(),
+        PcapBlockOwned::NG(Block::Unknown(block)) => {
+            Obsolete::of(block).is_some_and(|packet| packet.interface < interfaces.len())
+        }
         PcapBlockOwned::Legacy(_) => true,
-        // A simple packet has no time.
         PcapBlockOwned::NG(_) => false,
+    }
+}
+
+/// The type of a block that is not read and may have more than notes.
+fn unread_kind(block: &PcapBlockOwned<'_>) -> Option<u32> {
+    match block {
+        PcapBlockOwned::NG(Block::SystemdJournalExport(_)) => Some(JOURNAL),
+        // The crate reads the type of a block as little-endian. Types in use are small numbers.
+        PcapBlockOwned::NG(Block::Unknown(block)) if Obsolete::of(block).is_none() => {
+            Some(block.block_type.min(block.block_type.swap_bytes()))
+        }
+        _ => None,
+    }
+}
+
+/// The packet block of pcapng before 2009 (draft-ietf-opsawg-pcapng, appendix A).
+struct Obsolete<'a> {
+    interface: usize,
+    time: u64,
+    wire_len: u32,
+    bytes: &'a [u8],
+}
+
+impl<'a> Obsolete<'a> {
+    fn of(block: &UnknownBlock<'a>) -> Option<Self> {
+        let is_little_endian = match block.block_type {
+            OBSOLETE_PACKET => true,
+            kind if kind.swap_bytes() == OBSOLETE_PACKET => false,
+            _ => return None,
+        };
+        let data = block.data;
+        let word = |at: usize| -> Option<u32> {
+            let four = data.get(at..at + 4)?.try_into().ok()?;
+            Some(if is_little_endian { u32::from_le_bytes(four) } else { u32::from_be_bytes(four) })
+        };
+        let first = word(0)?;
+        // The interface is the first half, and drops are the second.
+        let interface = if is_little_endian { first & 0xffff } else { first >> 16 } as usize;
+        let (time, kept) = (u64::from(word(4)?) << 32 | u64::from(word(8)?), word(12)? as usize);
+        let wire_len = word(16)?;
+        let bytes = data.get(20..)?;
+        Some(Self { interface, time, wire_len, bytes: &bytes[..kept.min(bytes.len())] })
     }
 }
 
@@ -268,6 +284,7 @@ fn record<'a>(block: PcapBlockOwned<'a>, interfaces: &[Interface]) -> Option<Rec
             let bytes = &frame.data[..frame.data.len().min(frame.caplen as usize)];
             Some(Record {
                 nanos: u64::from(frame.ts_sec) * NANOS + fraction,
+                is_timed: true,
                 interface: 0,
                 link_type: from.link_type,
                 bytes,
@@ -287,11 +304,38 @@ fn record<'a>(block: PcapBlockOwned<'a>, interfaces: &[Interface]) -> Option<Rec
             });
             Some(Record {
                 nanos: from.nanos(u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low)),
+                is_timed: true,
                 interface: packet.if_id,
                 link_type: from.link_type,
                 bytes: &packet.data[..kept],
                 wire_len: packet.origlen.max(kept as u32),
                 is_damaged: flags & LINK_ERRORS != 0,
+            })
+        }
+        PcapBlockOwned::NG(Block::Unknown(block)) => {
+            let packet = Obsolete::of(&block)?;
+            let from = interfaces.get(packet.interface)?;
+            Some(Record {
+                nanos: from.nanos(packet.time),
+                is_timed: true,
+                interface: packet.interface as u32,
+                link_type: from.link_type,
+                bytes: packet.bytes,
+                wire_len: packet.wire_len.max(packet.bytes.len() as u32),
+                is_damaged: false,
+            })
+        }
+        PcapBlockOwned::NG(Block::SimplePacket(packet)) => {
+            let from = interfaces.first()?;
+            let kept = packet.data.len().min(packet.origlen as usize);
+            Some(Record {
+                nanos: 0,
+                is_timed: false,
+                interface: 0,
+                link_type: from.link_type,
+                bytes: &packet.data[..kept],
+                wire_len: packet.origlen,
+                is_damaged: false,
             })
         }
         _ => None,
@@ -305,14 +349,6 @@ impl Interface {
         let shifted = nanos as i128 + i128::from(self.offset) * i128::from(NANOS);
         shifted.clamp(0, LATEST) as u64
     }
-}
-
-/// The first bytes of a source, and a source that has them too.
-fn peeked<R: Read>(mut source: R) -> Result<([u8; 4], impl Read), ReadError> {
-    let mut start = Vec::with_capacity(4);
-    source.by_ref().take(4).read_to_end(&mut start)?;
-    let magic = start.clone().try_into().map_err(|_| ReadError::Empty)?;
-    Ok((magic, Cursor::new(start).chain(source)))
 }
 
 /// Returns less than what is requested only at the end: `pcap-parser` reads a header by one call.
@@ -335,7 +371,6 @@ impl<R: Read> Read for Filling<R> {
     }
 }
 
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 /// Microseconds, nanoseconds and the modified format, in both byte orders.
 const PCAP: [[u8; 4]; 5] = [
@@ -352,11 +387,13 @@ const BUFFER: usize = 1 << 20;
 const LONGEST_BLOCK: usize = 16 << 20;
 /// Interfaces of a section that are read.
 const MOST_INTERFACES: usize = 4096;
-/// The rest of the field has the length of frame checksums.
-const LINK_TYPE_BITS: i32 = 0x0fff_ffff;
+/// The rest of the field has the length of frame checksums (draft-ietf-opsawg-pcap §4).
+const LINK_TYPE_BITS: i32 = 0xffff;
 
-/// Type of the block with an interface's statistics.
+// Types of blocks: with an interface's statistics, with a packet, with entries of a journal.
 const STATISTICS: u32 = 5;
+const OBSOLETE_PACKET: u32 = 2;
+const JOURNAL: u32 = 9;
 
 // Options of pcapng.
 const PACKET_FLAGS: u16 = 2;
@@ -366,7 +403,5 @@ const LINK_ERRORS: u32 = 0xffff_0000;
 
 const NANOS: u64 = 1_000_000_000;
 const MICROS: u64 = 1_000_000;
-/// Times are at most so far from the first, a year, so that sums and small multiples of them fit into 64 bits.
-const LONGEST: u64 = 365 * 24 * 3_600 * NANOS;
 /// Later times are clamped: twice as many nanoseconds fit into 64 bits.
 const LATEST: i128 = (u64::MAX / 2) as i128;

@@ -6,8 +6,9 @@
 //!
 //! | limit | rule |
 //! |---|---|
+//! | no answer | the timer ran out three times or more, and the peer was not heard |
 //! | application | nothing is unacknowledged, or the last new segment was not full and nothing is being repaired |
-//! | receiver window | less than three segments fit into the window that the receiver offers (T-RAT) |
+//! | receiver window | less than three segments fit into the window that the receiver offers (T-RAT), and the path is not full |
 //! | slow start | until the first repetition, or the first round whose flight grows by less than a quarter |
 //! | policer | between the first and the last loss of a flow that [`crate::policer`] recognises |
 //! | path capacity | the rate is at least 80 % of the capacity: Siekkinen's dispersion below 0.2 |
@@ -33,12 +34,13 @@ pub(crate) enum Limit {
     RandomLoss,
     Policer,
     PathCapacity,
+    NoAnswer,
     Unknown,
 }
 
 impl Limit {
     /// In the order of the tables.
-    pub(crate) const ALL: [Self; 9] = [
+    pub(crate) const ALL: [Self; 10] = [
         Self::Application,
         Self::ReceiverWindow,
         Self::SendBuffer,
@@ -47,6 +49,7 @@ impl Limit {
         Self::RandomLoss,
         Self::Policer,
         Self::PathCapacity,
+        Self::NoAnswer,
         Self::Unknown,
     ];
 
@@ -60,6 +63,7 @@ impl Limit {
             Self::RandomLoss => "random-loss",
             Self::Policer => "policer",
             Self::PathCapacity => "path-capacity",
+            Self::NoAnswer => "no-answer",
             Self::Unknown => "unknown",
         }
     }
@@ -69,7 +73,7 @@ impl Limit {
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
     /// Nanoseconds of each limit, in the order of [`Limit::ALL`].
-    pub(crate) times: [u64; 9],
+    pub(crate) times: [u64; 10],
     /// The longest part of each slice.
     pub(crate) slices: Vec<Limit>,
     /// Bytes of data per second that the path carries, where a queue showed it.
@@ -81,14 +85,17 @@ impl Limits {
     /// Decides for every slice of a sender; `mss` is the payload of its segments.
     pub(crate) fn of(measured: &Measured, mss: u32) -> Self {
         let view = View::of(measured, mss);
-        let mut times = [0; 9];
+        let mut times = [0; 10];
         let mut dominant = Vec::with_capacity(view.slices.len());
         for (at, slice) in view.slices.iter().enumerate() {
             let network = if slice.network > 0 { view.network(at) } else { Limit::Unknown };
+            let of_path = view.share_of_path(at).min(slice.window);
             let parts = [
                 (Limit::Application, slice.application),
-                (Limit::ReceiverWindow, slice.window),
+                (Limit::ReceiverWindow, slice.window - of_path),
+                (Limit::PathCapacity, of_path),
                 (Limit::SlowStart, slice.slow_start),
+                (Limit::NoAnswer, slice.no_answer),
                 (network, slice.network),
             ];
             for (limit, time) in parts {
@@ -173,6 +180,27 @@ impl<'s> View<'s> {
         if self.is_steady(window) { Limit::SendBuffer } else { Limit::Unknown }
     }
 
+    /// Of the time in which the receiver's window was full, that in which the path was full too: a larger window would only
+    /// make the queue longer. With a short queue both share it.
+    fn share_of_path(&self, at: usize) -> u64 {
+        let slice = &self.slices[at];
+        let (Some(rtt), Some(least), Some(capacity)) =
+            (slice.rtt_min, self.least_rtt, self.capacity)
+        else {
+            return 0;
+        };
+        let around =
+            at.saturating_sub(LEAST_AROUND)..(at + LEAST_AROUND + 1).min(self.slices.len());
+        if slice.window == 0 || self.rate(around) < SATURATED * capacity {
+            return 0;
+        }
+        match rtt {
+            rtt if rtt * 2 > least * 3 => slice.window,
+            rtt if rtt * 10 > least * 11 => slice.window / 2,
+            _ => 0,
+        }
+    }
+
     /// The slices around one that have the same cause: between two losses, and enough for a mean.
     fn window(&self, at: usize, before: usize) -> std::ops::Range<usize> {
         let start = before.checked_sub(1).map_or(0, |loss| self.losses[loss].0);
@@ -191,7 +219,7 @@ impl<'s> View<'s> {
     }
 
     fn is_of_network(&self, slice: &Slice) -> bool {
-        (slice.network + slice.slow_start) * 2 > self.width
+        (slice.network + slice.slow_start + slice.window) * 2 > self.width
     }
 
     /// Whether the RTT stayed above its least value by more than a tenth.

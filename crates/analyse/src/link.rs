@@ -1,82 +1,93 @@
-//! Headers below IP, by link type.
+//! Headers in front of IP, by link type.
 //!
 //! Source: the list of link types of libpcap (www.tcpdump.org/linktypes.html).
 
 use crate::file::Record;
+use crate::layers::{Rest, above, ethernet, ppp, pppoe};
+use crate::unread::Unread;
+use crate::wireless;
 
-/// The packet from its IP header on, and its length from there on. None if it is not of IP, or of a link type that is
-/// not read.
-pub(crate) fn network_layer<'a>(record: &Record<'a>) -> Option<(&'a [u8], u32)> {
-    let bytes = record.bytes;
-    let at = match record.link_type {
-        ETHERNET => after_ethernet(bytes)?,
+/// The packet from its IP header on.
+pub(crate) fn network_layer<'a>(record: &Record<'a>) -> Result<Rest<'a>, Unread> {
+    let rest = Rest { bytes: record.bytes, wire_len: record.wire_len };
+    of_type(record.link_type, rest)
+}
+
+fn of_type(link_type: i32, rest: Rest<'_>) -> Result<Rest<'_>, Unread> {
+    match link_type {
+        ETHERNET => ethernet(rest),
         // Packet type, address type, address length, address, protocol.
-        LINUX_COOKED => after_protocol(bytes, 14)?,
-        LINUX_COOKED_2 => is_ip(protocol(bytes, 0)?).then_some(20)?,
-        RAW | RAW_OF_BSD | RAW_OF_OPENBSD | IPV4 | IPV6 => 0,
+        LINUX_COOKED => above(rest.half(14)?, rest.after(16)?),
+        LINUX_COOKED_2 => above(rest.half(0)?, rest.after(20)?),
+        RAW | RAW_OF_BSD | RAW_OF_OPENBSD | IPV4 | IPV6 => Ok(rest),
         // A protocol family, in the byte order of the machine or of the network: IP's version says more.
-        NULL | LOOPBACK => 4,
-        _ => return None,
-    };
-    Some((bytes.get(at..)?, record.wire_len.checked_sub(at as u32)?))
-}
-
-/// Whether packets of this link type are read.
-pub(crate) fn is_known(link_type: i32) -> bool {
-    KNOWN.contains(&link_type)
-}
-
-fn after_ethernet(bytes: &[u8]) -> Option<usize> {
-    let mut at = 12;
-    for _ in 0..MOST_TAGS {
-        match protocol(bytes, at)? {
-            VLAN | SERVICE_VLAN | OLD_SERVICE_VLAN => at += 4,
-            found => return is_ip(found).then_some(at + 2),
-        }
+        NULL | LOOPBACK => rest.after(4),
+        PPP | PPP_HDLC => ppp(rest),
+        // The direction in front.
+        PPP_WITH_DIRECTION => ppp(rest.after(1)?),
+        PPP_ETHER => pppoe(rest),
+        // Address, control, type of Ethernet.
+        CISCO_HDLC => above(rest.half(2)?, rest.after(4)?),
+        NFLOG => nflog(rest),
+        PKTAP => pktap(rest),
+        // Its length first, without what fills it to a word.
+        PFLOG => rest.after(usize::from(rest.byte(0)?).next_multiple_of(4)),
+        // Family, index and flags.
+        ENC => rest.after(12),
+        IEEE_802_11 => wireless::frame(rest),
+        RADIOTAP => wireless::frame(rest.after(usize::from(rest.little_half(2)?))?),
+        PRISM => wireless::frame(rest.after(wireless::PRISM_LEN)?),
+        AVS => wireless::frame(rest.after(wireless::AVS_LEN)?),
+        other => Err(Unread::LinkType(other)),
     }
-    None
 }
 
-fn after_protocol(bytes: &[u8], at: usize) -> Option<usize> {
-    is_ip(protocol(bytes, at)?).then_some(at + 2)
+/// Family, version, resource; then fields of length, type and value, in the byte order of the machine.
+fn nflog(rest: Rest<'_>) -> Result<Rest<'_>, Unread> {
+    let mut rest = rest.after(4)?;
+    for _ in 0..MOST_FIELDS {
+        let (len, kind) = (rest.little_half(0)?, rest.little_half(2)?);
+        if kind == NFLOG_PAYLOAD {
+            return rest.after(4);
+        }
+        rest = rest.after(usize::from(len.max(4)).next_multiple_of(4))?;
+    }
+    Err(Unread::Invalid)
 }
 
-fn protocol(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_be_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn is_ip(protocol: u16) -> bool {
-    protocol == IPV4_PROTOCOL || protocol == IPV6_PROTOCOL
+/// Length of the header, type of the record, link type of what follows.
+fn pktap(rest: Rest<'_>) -> Result<Rest<'_>, Unread> {
+    let (len, link_type) = (rest.little_word(0)?, rest.little_word(8)?);
+    if link_type as i32 == PKTAP {
+        return Err(Unread::LinkType(PKTAP));
+    }
+    of_type(link_type as i32, rest.after(len as usize)?)
 }
 
 const NULL: i32 = 0;
 const ETHERNET: i32 = 1;
+const PPP: i32 = 9;
 const RAW_OF_BSD: i32 = 12;
 const RAW_OF_OPENBSD: i32 = 14;
+const PPP_HDLC: i32 = 50;
+const PPP_ETHER: i32 = 51;
 const RAW: i32 = 101;
+const CISCO_HDLC: i32 = 104;
+const IEEE_802_11: i32 = 105;
 const LOOPBACK: i32 = 108;
+const ENC: i32 = 109;
 const LINUX_COOKED: i32 = 113;
+const PFLOG: i32 = 117;
+const PRISM: i32 = 119;
+const RADIOTAP: i32 = 127;
+const AVS: i32 = 163;
+const PPP_WITH_DIRECTION: i32 = 204;
 const IPV4: i32 = 228;
 const IPV6: i32 = 229;
+const NFLOG: i32 = 239;
+const PKTAP: i32 = 258;
 const LINUX_COOKED_2: i32 = 276;
-const KNOWN: [i32; 10] = [
-    NULL,
-    ETHERNET,
-    RAW_OF_BSD,
-    RAW_OF_OPENBSD,
-    RAW,
-    LOOPBACK,
-    LINUX_COOKED,
-    IPV4,
-    IPV6,
-    LINUX_COOKED_2,
-];
 
-// Protocols of Ethernet.
-const IPV4_PROTOCOL: u16 = 0x0800;
-const IPV6_PROTOCOL: u16 = 0x86dd;
-const VLAN: u16 = 0x8100;
-const SERVICE_VLAN: u16 = 0x88a8;
-const OLD_SERVICE_VLAN: u16 = 0x9100;
-/// Tags of virtual LANs that are skipped.
-const MOST_TAGS: usize = 4;
+const NFLOG_PAYLOAD: u16 = 9;
+/// Fields before the payload.
+const MOST_FIELDS: usize = 32;

@@ -7,11 +7,14 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use crate::file::Record;
+use crate::layers::Rest;
 use crate::link;
+use crate::tunnels;
+use crate::unread::Unread;
 
 /// A packet of TCP or UDP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Packet {
+pub(crate) struct Packet {
     /// When it was captured.
     pub nanos: u64,
     /// The number of its interface in the capture.
@@ -28,7 +31,7 @@ pub struct Packet {
 
 /// What a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Content {
+pub(crate) enum Content {
     /// A segment of TCP.
     Tcp(Segment),
     /// A datagram of UDP.
@@ -37,7 +40,7 @@ pub enum Content {
 
 /// A datagram of UDP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Datagram {
+pub(crate) struct Datagram {
     /// Bytes after the UDP header.
     pub payload: u32,
     /// The header of QUIC that they may begin with. Other protocols can look the same.
@@ -46,7 +49,7 @@ pub struct Datagram {
 
 /// What a header of QUIC shows (RFC 9000 §17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum QuicHeader {
+pub(crate) enum QuicHeader {
     /// Of the handshake.
     Long {
         /// The version.
@@ -63,6 +66,10 @@ impl QuicHeader {
     /// The header at the start of `bytes`, if the fixed bit is set.
     fn of(bytes: &[u8]) -> Option<Self> {
         match bytes.first()? {
+            // Google's first versions: flags, connection, version, of which the first two letters are fixed.
+            first if first & OF_GOOGLE == VERSION_OF_GOOGLE && bytes.get(9..11)? == b"Q0" => {
+                Some(Self::Long { version: word(bytes, 9)? })
+            }
             first if first & FIXED_BIT == 0 => None,
             first if first & LONG == 0 => Some(Self::Short { spin: first & SPIN != 0 }),
             _ => Some(Self::Long { version: word(bytes, 1)? }),
@@ -72,7 +79,7 @@ impl QuicHeader {
 
 /// A segment of TCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Segment {
+pub(crate) struct Segment {
     /// Sequence number.
     pub seq: u32,
     /// Acknowledgement number.
@@ -99,19 +106,19 @@ pub struct Segment {
 
 /// Up to four SACK blocks: no more fit into the options.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SackBlocks {
+pub(crate) struct SackBlocks {
     blocks: [(u32, u32); 4],
     len: u8,
 }
 
 impl SackBlocks {
     /// The blocks in the order of the header.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         self.blocks[..usize::from(self.len)].iter().copied()
     }
 
     /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
@@ -136,111 +143,197 @@ pub(crate) const ECE: u8 = 64;
 
 impl Segment {
     /// Whether one of `flags` is set.
-    pub fn has(&self, flags: u8) -> bool {
+    pub(crate) fn has(&self, flags: u8) -> bool {
         self.flags & flags != 0
     }
 }
 
-/// Reads a record. Returns none if it is not the first fragment of a packet of TCP or UDP, or if too few bytes were
-/// kept.
-pub fn decode(record: &Record<'_>) -> Option<Packet> {
-    let (bytes, wire_len) = link::network_layer(record)?;
-    match bytes.first()? >> 4 {
-        4 => ipv4(record, bytes, wire_len),
-        6 => ipv6(record, bytes, wire_len),
-        _ => None,
+/// Where a fragment belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) key: FragmentKey,
+    /// Bytes of the packet that it has.
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    pub(crate) is_last: bool,
+}
+
+/// What the fragments of a packet share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FragmentKey {
+    pub(crate) ends: (IpAddr, IpAddr),
+    pub(crate) id: u32,
+    pub(crate) protocol: u8,
+}
+
+/// What a record is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Decoded {
+    /// A packet of TCP or UDP.
+    Packet(Packet),
+    /// A fragment of one; the first has its headers.
+    Fragment(Part, Option<Packet>),
+}
+
+/// Reads a record, also inside the headers of tunnels.
+///
+/// # Errors
+/// What it is, if it is no packet of TCP or UDP.
+pub(crate) fn decode(record: &Record<'_>) -> Result<Decoded, Unread> {
+    ip(record, link::network_layer(record)?, 0)
+}
+
+/// Reads a packet from its IP header on, inside `depth` others.
+fn ip(record: &Record<'_>, rest: Rest<'_>, depth: u8) -> Result<Decoded, Unread> {
+    if depth > MOST_TUNNELS {
+        return Err(Unread::Protocol(IPV4_IN_IP));
+    }
+    match rest.byte(0)? >> 4 {
+        4 => ipv4(record, rest, depth),
+        6 => ipv6(record, rest, depth),
+        _ => Err(Unread::Invalid),
     }
 }
 
-fn ipv4(record: &Record<'_>, bytes: &[u8], wire_len: u32) -> Option<Packet> {
-    let header = usize::from(bytes[0] & 15) * 4;
-    if header < IPV4_HEADER || bytes.len() < header {
-        return None;
-    }
-    let total = u32::from(half(bytes, 2)?);
-    // BIG TCP's packets and those whose length the network card fills in have 0 here.
-    let total = if total == 0 { wire_len } else { total };
-    let is_later_fragment = half(bytes, 6)? & 0x1fff != 0;
-    if is_later_fragment {
-        return None;
-    }
-    let source = Ipv4Addr::from(word(bytes, 12)?);
-    let destination = Ipv4Addr::from(word(bytes, 16)?);
-    let payload = total.checked_sub(header as u32)?;
-    let ends = (IpAddr::V4(source), IpAddr::V4(destination));
-    transport(record, half(bytes, 4)?, bytes[9], ends, &bytes[header..], payload)
-}
-
-fn ipv6(record: &Record<'_>, bytes: &[u8], wire_len: u32) -> Option<Packet> {
-    let address = |at: usize| -> Option<IpAddr> {
-        let octets: [u8; 16] = bytes.get(at..at + 16)?.try_into().ok()?;
-        Some(IpAddr::V6(Ipv6Addr::from(octets)))
-    };
-    let ends = (address(8)?, address(24)?);
-    let length = u32::from(half(bytes, 4)?);
-    // A jumbogram has 0 here (RFC 2675).
-    let mut payload = if length == 0 { wire_len.checked_sub(IPV6_HEADER as u32)? } else { length };
-    let (mut next, mut at) = (bytes[6], IPV6_HEADER);
-    for _ in 0..MOST_EXTENSIONS {
-        let len = match next {
-            HOP_BY_HOP | ROUTING | DESTINATION => (usize::from(*bytes.get(at + 1)?) + 1) * 8,
-            FRAGMENT if half(bytes, at + 2)? & 0xfff8 != 0 => return None,
-            FRAGMENT => 8,
-            _ => break,
-        };
-        next = *bytes.get(at)?;
-        at += len;
-        payload = payload.checked_sub(len as u32)?;
-    }
-    transport(record, 0, next, ends, bytes.get(at..)?, payload)
-}
-
-fn transport(
-    record: &Record<'_>,
+/// What an IP header says of what follows it.
+struct Above<'a> {
     id: u16,
     protocol: u8,
     ends: (IpAddr, IpAddr),
-    bytes: &[u8],
+    bytes: &'a [u8],
     len: u32,
-) -> Option<Packet> {
-    let ports = (half(bytes, 0)?, half(bytes, 2)?);
-    let content = match protocol {
-        TCP => Content::Tcp(segment(bytes, len)?),
-        UDP => Content::Udp(Datagram {
-            payload: len.checked_sub(UDP_HEADER as u32)?,
-            quic: bytes.get(UDP_HEADER..).and_then(QuicHeader::of),
-        }),
-        _ => return None,
+    part: Option<Part>,
+}
+
+fn ipv4(record: &Record<'_>, rest: Rest<'_>, depth: u8) -> Result<Decoded, Unread> {
+    let bytes = rest.bytes;
+    let header = usize::from(bytes[0] & 15) * 4;
+    if header < IPV4_HEADER {
+        return Err(Unread::Invalid);
+    }
+    if bytes.len() < header {
+        return Err(Unread::Short);
+    }
+    let total = u32::from(rest.half(2)?);
+    // BIG TCP's packets and those whose length the network card fills in have 0 here.
+    let total = if total == 0 { rest.wire_len } else { total };
+    let len = total.checked_sub(header as u32).ok_or(Unread::Invalid)?;
+    let address = |at| word(bytes, at).map(|four| IpAddr::V4(Ipv4Addr::from(four)));
+    let (Some(source), Some(destination)) = (address(12), address(16)) else {
+        return Err(Unread::Short);
     };
-    Some(Packet {
+    let (id, protocol, field) = (rest.half(4)?, bytes[9], rest.half(6)?);
+    let from = u32::from(field & 0x1fff) * 8;
+    let has_more = field & MORE_FRAGMENTS != 0;
+    let ends = (source, destination);
+    let part = (has_more || from > 0).then(|| Part {
+        key: FragmentKey { ends, id: u32::from(id), protocol },
+        from,
+        to: from.saturating_add(len),
+        is_last: !has_more,
+    });
+    let bytes = &bytes[header..];
+    transport(record, &Above { id, protocol, ends, bytes, len, part }, depth)
+}
+
+fn ipv6(record: &Record<'_>, rest: Rest<'_>, depth: u8) -> Result<Decoded, Unread> {
+    let bytes = rest.bytes;
+    let address = |at: usize| -> Result<IpAddr, Unread> {
+        let octets = bytes.get(at..at + 16).and_then(|octets| octets.try_into().ok());
+        octets.map(|octets: [u8; 16]| IpAddr::V6(Ipv6Addr::from(octets))).ok_or(Unread::Short)
+    };
+    let ends = (address(8)?, address(24)?);
+    let length = u32::from(rest.half(4)?);
+    // A jumbogram has 0 here (RFC 2675).
+    let length =
+        if length == 0 { rest.wire_len.checked_sub(IPV6_HEADER as u32) } else { Some(length) };
+    let mut len = length.ok_or(Unread::Invalid)?;
+    let (mut next, mut at, mut part) = (bytes[6], IPV6_HEADER, None);
+    for _ in 0..MOST_EXTENSIONS {
+        let header = match next {
+            HOP_BY_HOP | ROUTING | DESTINATION => (usize::from(rest.byte(at + 1)?) + 1) * 8,
+            FRAGMENT => 8,
+            _ => break,
+        };
+        len = len.checked_sub(header as u32).ok_or(Unread::Invalid)?;
+        let protocol = rest.byte(at)?;
+        if next == FRAGMENT {
+            let (field, id) = (rest.half(at + 2)?, word(bytes, at + 4).ok_or(Unread::Short)?);
+            let (from, has_more) = (u32::from(field & 0xfff8), field & 1 != 0);
+            // A header without others to the packet (RFC 6946) is no fragment.
+            part = (has_more || from > 0).then_some(Part {
+                key: FragmentKey { ends, id, protocol },
+                from,
+                to: from.saturating_add(len),
+                is_last: !has_more,
+            });
+        }
+        next = protocol;
+        at += header;
+    }
+    let bytes = bytes.get(at..).ok_or(Unread::Short)?;
+    transport(record, &Above { id: 0, protocol: next, ends, bytes, len, part }, depth)
+}
+
+fn transport(record: &Record<'_>, above: &Above<'_>, depth: u8) -> Result<Decoded, Unread> {
+    let Above { protocol, part, .. } = *above;
+    if let Some(part) = part.filter(|part| part.from > 0) {
+        return match protocol {
+            TCP | UDP => Ok(Decoded::Fragment(part, None)),
+            other => Err(Unread::Protocol(other)),
+        };
+    }
+    let rest = Rest { bytes: above.bytes, wire_len: above.len };
+    let content = match protocol {
+        TCP => Content::Tcp(segment(rest)?),
+        UDP => match tunnels::of_udp(rest).and_then(|inner| ip(record, inner, depth + 1).ok()) {
+            Some(inner) => return Ok(inner),
+            None => Content::Udp(datagram(rest)?),
+        },
+        IPV4_IN_IP | IPV6_IN_IP => return ip(record, rest, depth + 1),
+        GRE => return ip(record, tunnels::gre(rest)?, depth + 1),
+        other => return Err(Unread::Protocol(other)),
+    };
+    let packet = Packet {
         nanos: record.nanos,
         interface: record.interface,
-        source: SocketAddr::new(ends.0, ports.0),
-        destination: SocketAddr::new(ends.1, ports.1),
-        id,
+        source: SocketAddr::new(above.ends.0, rest.half(0)?),
+        destination: SocketAddr::new(above.ends.1, rest.half(2)?),
+        id: above.id,
         content,
+    };
+    Ok(match part {
+        None => Decoded::Packet(packet),
+        Some(part) => Decoded::Fragment(part, Some(packet)),
     })
 }
 
-fn segment(bytes: &[u8], len: u32) -> Option<Segment> {
+fn datagram(rest: Rest<'_>) -> Result<Datagram, Unread> {
+    let payload = rest.wire_len.checked_sub(UDP_HEADER as u32).ok_or(Unread::Invalid)?;
+    let quic = rest.bytes.get(UDP_HEADER..).and_then(QuicHeader::of);
+    Ok(Datagram { payload, quic })
+}
+
+fn segment(rest: Rest<'_>) -> Result<Segment, Unread> {
+    let bytes = rest.bytes;
     if bytes.len() < TCP_HEADER {
-        return None;
+        return Err(Unread::Short);
     }
     let header = usize::from(bytes[12] >> 4) * 4;
     if header < TCP_HEADER {
-        return None;
+        return Err(Unread::Invalid);
     }
     let mut segment = Segment {
-        seq: word(bytes, 4)?,
-        ack: word(bytes, 8)?,
+        seq: word(bytes, 4).ok_or(Unread::Short)?,
+        ack: word(bytes, 8).ok_or(Unread::Short)?,
         flags: bytes[13],
-        window: half(bytes, 14)?,
-        payload: len.checked_sub(header as u32)?,
+        window: rest.half(14)?,
+        payload: rest.wire_len.checked_sub(header as u32).ok_or(Unread::Invalid)?,
         is_cut: bytes.len() < header,
         ..Segment::default()
     };
     read_options(&mut segment, &bytes[TCP_HEADER..header.min(bytes.len())]);
-    Some(segment)
+    Ok(segment)
 }
 
 /// Reads the options up to the first that is not valid.
@@ -290,6 +383,12 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
+const IPV4_IN_IP: u8 = 4;
+const IPV6_IN_IP: u8 = 41;
+const GRE: u8 = 47;
+const MORE_FRAGMENTS: u16 = 0x2000;
+/// Tunnels inside each other that are read.
+const MOST_TUNNELS: u8 = 3;
 const IPV4_HEADER: usize = 20;
 const IPV6_HEADER: usize = 40;
 const TCP_HEADER: usize = 20;
@@ -297,6 +396,9 @@ const UDP_HEADER: usize = 8;
 
 // The first byte of QUIC's headers.
 const LONG: u8 = 0x80;
+/// Of Google's flags: neither reset nor multipath, with a version and a connection of eight bytes.
+const OF_GOOGLE: u8 = 0xcb;
+const VERSION_OF_GOOGLE: u8 = 0x09;
 const FIXED_BIT: u8 = 0x40;
 const SPIN: u8 = 0x20;
 

@@ -3,14 +3,16 @@
 use std::io::{Read, Seek};
 use std::ops::ControlFlow;
 
+use crate::decompress;
 use crate::error::{Cut, ReadError};
-use crate::file::{self, CaptureReader};
-use crate::link;
-use crate::packet::{self, Content};
+use crate::file::CaptureReader;
+use crate::fragments::Fragments;
+use crate::packet::{self, Content, Decoded};
 use crate::qlog;
 use crate::rows::{ConnectionRow, PacketRow, PointRow, SliceRow};
-use crate::table::Table;
+use crate::table::{Finished, Table};
 use crate::udp::{UdpFlows, UdpRow};
+use crate::unread::{Unread, UnreadCounts};
 
 /// Reads captures, one after the other.
 #[derive(Debug)]
@@ -35,6 +37,14 @@ pub struct CaptureCounts {
     pub dropped_udp_flows: u64,
     /// Packets of other protocols, fragments, and packets of which too little was kept.
     pub other_packets: u64,
+    /// Fragments of IP that are parts of packets; these count where they are complete.
+    pub fragments: u64,
+    /// What these and further packets and blocks are that are not read.
+    pub unread: UnreadCounts,
+    /// Copies of packets, which count once.
+    pub copies: u64,
+    /// How often the clock of a connection was set back, or by more than a year.
+    pub clock_steps: u64,
     /// Packets of link types that are not read.
     pub unknown_link_packets: u64,
     /// Packets that the capture marks as damaged; they are not analysed.
@@ -99,12 +109,13 @@ impl Reading {
         mut source: impl Read + Seek,
         mut watch: impl FnMut() -> ControlFlow<()>,
     ) -> Result<Option<Cut>, ReadError> {
-        let opened = file::open(&mut source)?;
+        let opened = decompress::open(&mut source)?;
         if qlog::is_log(&opened.magic) {
             drop(opened);
             return self.read_log(name, source, &mut watch);
         }
         let mut reader = CaptureReader::of(opened)?;
+        let mut fragments = Fragments::default();
         self.table.begin_file(name);
         self.udp.begin_file(name);
         let counts = &mut self.counts;
@@ -113,30 +124,42 @@ impl Reading {
             if counts.packets.is_multiple_of(WATCH_EVERY) && watch().is_break() {
                 break;
             }
-            if !link::is_known(record.link_type) {
-                counts.unknown_link_packets += 1;
-                continue;
-            }
             if record.is_damaged {
                 counts.damaged_packets += 1;
                 continue;
             }
-            match packet::decode(&record) {
-                None => counts.other_packets += 1,
-                Some(packet) => match &packet.content {
-                    Content::Tcp(segment) => {
-                        counts.tcp_packets += 1;
-                        self.table.handle(&packet, segment);
-                    }
-                    Content::Udp(datagram) => {
-                        counts.udp_packets += 1;
-                        counts.udp_bytes += u64::from(datagram.payload);
-                        self.udp.handle(&packet, *datagram);
-                    }
-                },
+            let is_timed = record.is_timed;
+            let decoded = if is_timed { packet::decode(&record) } else { Err(Unread::Untimed) };
+            let packet = match decoded {
+                Ok(Decoded::Packet(packet)) => Some(packet),
+                Ok(Decoded::Fragment(part, first)) => fragments.handle(part, first),
+                Err(what) => {
+                    counts.unread.add(what);
+                    let is_link = matches!(what, Unread::LinkType(_));
+                    counts.unknown_link_packets += u64::from(is_link);
+                    counts.other_packets += u64::from(!is_link);
+                    continue;
+                }
+            };
+            match packet.as_ref().map(|packet| (packet, &packet.content)) {
+                // A part of a packet that counts with its last part.
+                None => counts.fragments += 1,
+                Some((packet, Content::Tcp(segment))) => {
+                    counts.tcp_packets += 1;
+                    self.table.handle(packet, segment);
+                }
+                Some((packet, Content::Udp(datagram))) => {
+                    counts.udp_packets += 1;
+                    counts.udp_bytes += u64::from(datagram.payload);
+                    self.udp.handle(packet, *datagram);
+                }
             }
         }
         counts.dropped_packets += reader.dropped();
+        counts.unread.add_all(reader.unread());
+        for _ in 0..fragments.incomplete() {
+            counts.unread.add(Unread::Fragment);
+        }
         Ok(reader.cut().cloned())
     }
 
@@ -155,10 +178,12 @@ impl Reading {
 
     /// The rows of everything that was read.
     pub fn finish(self) -> Tables {
-        let (rows, dropped, evicted) = self.table.into_rows();
         let mut tables = Tables { counts: self.counts, ..Tables::default() };
-        tables.counts.dropped_connections += dropped;
-        tables.counts.evicted_connections = evicted;
+        let Finished { rows, dropped, evicted, copies, clock_steps } = self.table.into_rows();
+        let counts = &mut tables.counts;
+        counts.dropped_connections += dropped;
+        counts.evicted_connections = evicted;
+        (counts.copies, counts.clock_steps) = (copies, clock_steps);
         (tables.udp_flows, tables.counts.dropped_udp_flows) = self.udp.into_rows();
         for one in rows {
             tables.connections.push(one.connection);

@@ -1,6 +1,6 @@
 //! The rows of the tables. A field's name is its column's name, with the unit as suffix.
 
-use crate::connection::Connection;
+use crate::connection::{CapturePoint, Connection};
 use crate::expert::ExpertCounts;
 use crate::identify::{Evidence, Identity};
 use crate::limits::{Limit, Limits};
@@ -72,6 +72,7 @@ pub struct ConnectionRow {
     pub duplicate_packets: u64,
     pub time_reversals: u64,
     pub limit: Option<&'static str>,
+    pub limit_note: Option<&'static str>,
     pub limited_application: Option<f64>,
     pub limited_receiver_window: Option<f64>,
     pub limited_send_buffer: Option<f64>,
@@ -80,6 +81,7 @@ pub struct ConnectionRow {
     pub limited_random_loss: Option<f64>,
     pub limited_policer: Option<f64>,
     pub limited_path_capacity: Option<f64>,
+    pub limited_no_answer: Option<f64>,
     pub limited_unknown: Option<f64>,
     pub capacity_mbps: Option<f64>,
     pub policer_mbps: Option<f64>,
@@ -159,12 +161,13 @@ impl Rows {
         let connection = &*connection;
         let measured = connection.sender(side).map(Sender::measured);
         let mss = connection.mss(side);
-        let limits = measured.map(|measured| Limits::of(measured, mss));
+        let note = limit_note(connection, side);
+        let limits = measured.filter(|_| note.is_none()).map(|seen| Limits::of(seen, mss));
+        let row = connection_row(connection, side, measured, limits.as_ref(), file);
         Self {
-            connection: connection_row(connection, side, measured, limits.as_ref(), file),
-            slices: measured.zip(limits).map_or_else(Vec::new, |(seen, limits)| {
-                slice_rows(seen, &limits, connection.first)
-            }),
+            connection: with_note(row, note),
+            slices: measured
+                .map_or_else(Vec::new, |seen| slice_rows(seen, limits.as_ref(), connection.first)),
             points: point_rows(connection.points(side), connection.first),
             packets: match (packets, measured) {
                 (Packets::Kept, Some(measured)) => packet_rows(measured, connection.first),
@@ -184,7 +187,7 @@ impl Rows {
         let limits = Limits::of(measured, row.mss_bytes);
         let first = measured.slices.start();
         Self {
-            slices: slice_rows(measured, &limits, first),
+            slices: slice_rows(measured, Some(&limits), first),
             points: point_rows(points, first),
             packets: Vec::new(),
             evidence: None,
@@ -192,11 +195,38 @@ impl Rows {
         }
     }
 
+    /// The same without limits and round trips, of which `note` says why they are unknown.
+    pub(crate) fn without_limits(self, note: &'static str) -> Self {
+        let row = self.connection;
+        let row = ConnectionRow {
+            limit: None,
+            limited_application: None,
+            limited_receiver_window: None,
+            limited_send_buffer: None,
+            limited_slow_start: None,
+            limited_congestion: None,
+            limited_random_loss: None,
+            limited_policer: None,
+            limited_path_capacity: None,
+            limited_no_answer: None,
+            limited_unknown: None,
+            capacity_mbps: None,
+            ..row
+        };
+        let slices = self.slices.into_iter().map(|slice| SliceRow { limit: UNKNOWN, ..slice });
+        let slices = slices.collect();
+        Self { connection: with_note(row, Some(note)), slices, ..self }
+    }
+
     /// Looks for the congestion control, if there is evidence.
     pub(crate) fn identify(&mut self) {
         let Some(evidence) = self.evidence.take() else { return };
-        let Identity { class, confidence, errors, reason } = evidence.identify();
         let row = &mut self.connection;
+        let Identity { class, confidence, errors, reason } = if window_limited_too_little(row) {
+            Identity::unknown(Vec::new(), "the congestion window limited too little of it")
+        } else {
+            evidence.identify()
+        };
         row.controller = Some(if class.is_empty() { "unknown".into() } else { class.join(", ") });
         row.controller_confidence = confidence;
         row.controller_note = reason;
@@ -212,6 +242,48 @@ impl Rows {
         self.points.iter_mut().for_each(|row| row.connection = number);
         self.packets.iter_mut().for_each(|row| row.connection = number);
     }
+}
+
+/// Why nothing says what limited the sender.
+fn limit_note(connection: &Connection, side: usize) -> Option<&'static str> {
+    if connection.sender(side).is_some() && connection.is_one_way(side) {
+        return Some("only one direction was captured: nothing shows what was acknowledged");
+    }
+    let is_at_receiver = connection.capture_point(side) == CapturePoint::Receiver;
+    (is_at_receiver && connection.handshake_rtt().is_none()).then_some(
+        "it was captured at the receiver without a handshake: nothing shows when acknowledgements reached the sender",
+    )
+}
+
+/// A row without what depends on the times at the sender, if a note says why they are unknown.
+fn with_note(row: ConnectionRow, note: Option<&'static str>) -> ConnectionRow {
+    if note.is_none() {
+        return row;
+    }
+    let is_one_way = row.acks == 0;
+    ConnectionRow {
+        limit_note: note,
+        goodput_mbps: row.goodput_mbps.filter(|_| !is_one_way),
+        rtt_ms_min: None,
+        rtt_ms_mean: None,
+        rtt_ms_p50: None,
+        rtt_ms_p95: None,
+        rtt_ms_max: None,
+        rtt_samples: 0,
+        queue_delay_ms_p50: None,
+        queue_delay_ms_p95: None,
+        paced_ratio: None,
+        ..row
+    }
+}
+
+/// Whether something else than the congestion window held the sender most of its time, or too few round trips are left.
+fn window_limited_too_little(row: &ConnectionRow) -> bool {
+    let held = [row.limited_application, row.limited_receiver_window, row.limited_no_answer];
+    let held: f64 = held.into_iter().flatten().sum();
+    let left_ms = row.duration_s * 1e3 * (1.0 - held);
+    let rounds = row.rtt_ms_p50.or(row.rtt_ms_min).map(|rtt| left_ms / rtt.max(1e-3));
+    held > MOST_HELD || rounds.is_none_or(|rounds| rounds < FEWEST_ROUNDS)
 }
 
 fn connection_row(
@@ -319,6 +391,7 @@ fn with_measured(
         limited_random_loss: share(Limit::RandomLoss),
         limited_policer: share(Limit::Policer),
         limited_path_capacity: share(Limit::PathCapacity),
+        limited_no_answer: share(Limit::NoAnswer),
         limited_unknown: share(Limit::Unknown),
         capacity_mbps: limits.and_then(|limits| limits.capacity).map(mbps),
         policer_mbps: policer.map(|policer| mbps(policer.rate)),
@@ -337,15 +410,16 @@ fn ratio(part: u64, whole: u64) -> Option<f64> {
 }
 
 /// The times of all limits as shares of their sum.
-fn shares(limits: &Limits) -> Option<[f64; 9]> {
+fn shares(limits: &Limits) -> Option<[f64; 10]> {
     let sum: u64 = limits.times.iter().sum();
     (sum > 0).then(|| limits.times.map(|time| time as f64 / sum as f64))
 }
 
-fn slice_rows(measured: &Measured, limits: &Limits, first: u64) -> Vec<SliceRow> {
+fn slice_rows(measured: &Measured, limits: Option<&Limits>, first: u64) -> Vec<SliceRow> {
     let slices = &measured.slices;
     let width = seconds(slices.width());
-    let row = |(at, (slice, limit)): (usize, (&Slice, &Limit))| {
+    let row = |(at, slice): (usize, &Slice)| {
+        let limit = limits.and_then(|limits| limits.slices.get(at)).unwrap_or(&Limit::Unknown);
         let start = slices.start() + at as u64 * slices.width();
         let t_s = seconds(start - first);
         SliceRow {
@@ -364,7 +438,7 @@ fn slice_rows(measured: &Measured, limits: &Limits, first: u64) -> Vec<SliceRow>
             limit: limit.name(),
         }
     };
-    slices.list().iter().zip(&limits.slices).enumerate().map(row).collect()
+    slices.list().iter().enumerate().map(row).collect()
 }
 
 fn point_rows(points: &Points, first: u64) -> Vec<PointRow> {
@@ -404,3 +478,9 @@ fn millis(nanos: u64) -> f64 {
 fn mbps(bytes_per_s: f64) -> f64 {
     bytes_per_s * 8.0 / 1e6
 }
+
+const UNKNOWN: &str = "unknown";
+/// Share of the time that something else than the congestion window may hold a sender whose congestion control is looked for.
+const MOST_HELD: f64 = 0.5;
+/// Round trips in which the window must hold it.
+const FEWEST_ROUNDS: f64 = 10.0;

@@ -24,6 +24,20 @@ pub(crate) struct Table {
     /// Bytes that the evidence of finished connections takes, about.
     evidence: usize,
     most_memory: usize,
+    /// Copies of packets, and steps of clocks.
+    copies: u64,
+    clock_steps: u64,
+}
+
+/// The rows of all connections, and what there was besides.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    /// The connection with the most data first.
+    pub(crate) rows: Vec<Rows>,
+    pub(crate) dropped: u64,
+    pub(crate) evicted: u64,
+    pub(crate) copies: u64,
+    pub(crate) clock_steps: u64,
 }
 
 /// Interface and both ends, the smaller one first.
@@ -43,6 +57,8 @@ impl Table {
             memory: 0,
             evidence: 0,
             most_memory: MOST_MEMORY,
+            copies: 0,
+            clock_steps: 0,
         }
     }
 
@@ -93,20 +109,23 @@ impl Table {
         }
     }
 
-    /// The rows of all connections, the one with the most data first; and how many have none, or were ended early.
-    pub(crate) fn into_rows(mut self) -> (Vec<Rows>, u64, u64) {
+    /// Ends all connections and returns what there is of them.
+    pub(crate) fn into_rows(mut self) -> Finished {
         self.finish();
         self.keep_largest(MOST_ROWS, MOST_DETAILED);
         for (number, rows) in self.rows.iter_mut().enumerate() {
             rows.number(number as u32);
             rows.identify();
         }
-        (self.rows, self.dropped, self.evicted)
+        let Self { rows, dropped, evicted, copies, clock_steps, .. } = self;
+        Finished { rows, dropped, evicted, copies, clock_steps }
     }
 
     fn end(&mut self, mut connection: Box<Connection>) {
         self.memory -= connection.memory();
         connection.finish();
+        self.copies += connection.duplicates;
+        self.clock_steps += connection.clock.steps();
         self.add(Rows::of(&mut connection, &self.file, self.packets));
     }
 

@@ -230,13 +230,27 @@ fn mbps(bytes: u64, nanos: u64) -> Option<f64> {
 
 /// Versions in use: 1, 2 (RFC 9369) and drafts of version 1.
 fn is_version(version: u32) -> bool {
-    matches!(version, VERSION_1 | VERSION_2) || version >> 8 == DRAFTS
+    matches!(version, VERSION_1 | VERSION_2)
+        || version >> 8 == DRAFTS
+        || version >> 4 == OF_MVFST
+        || google(version).is_some()
+}
+
+/// The name of one of Google's versions, which are four letters: `Q043`, `T051`.
+fn google(version: u32) -> Option<String> {
+    let letters = version.to_be_bytes();
+    let is_one = matches!(letters[0], b'Q' | b'T') && letters[1..].iter().all(u8::is_ascii_digit);
+    is_one.then(|| letters.iter().map(|letter| char::from(*letter)).collect())
 }
 
 fn version_name(version: u32) -> String {
     match version {
         VERSION_1 => "QUIC 1".to_owned(),
         VERSION_2 => "QUIC 2".to_owned(),
+        _ if version >> 4 == OF_MVFST => format!("QUIC mvfst {}", version & 0xf),
+        _ if google(version).is_some() => {
+            format!("QUIC Google {}", google(version).unwrap_or_default())
+        }
         draft => format!("QUIC draft {}", draft & 0xff),
     }
 }
@@ -244,6 +258,8 @@ fn version_name(version: u32) -> String {
 const VERSION_1: u32 = 1;
 const VERSION_2: u32 = 0x6b33_43cf;
 const DRAFTS: u32 = 0xff_0000;
+/// Versions of mvfst: 0xfaceb000 and following.
+const OF_MVFST: u32 = 0xfac_eb00;
 /// Flows with rows.
 const MOST_FLOWS: usize = 2_000;
 /// Round trips of each direction: the first, 4 KiB.

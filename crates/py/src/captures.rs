@@ -8,7 +8,7 @@ use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use weir_analyse::{
     CaptureCounts, ConnectionRow, PacketRow, PointRow, ReadError, Reading, SentPacket, SliceRow,
-    UdpRow,
+    UdpRow, Unread,
 };
 
 use crate::table::Table;
@@ -41,27 +41,47 @@ impl CaptureTables {
             udp_bytes,
             dropped_udp_flows,
             other_packets,
+            fragments,
+            unread: _,
+            copies,
+            clock_steps,
             unknown_link_packets,
             damaged_packets,
             dropped_packets,
             log_events,
             dropped_connections,
             evicted_connections,
-        } = self.counts;
-        vec![
+        } = &self.counts;
+        let all = [
             ("packets", packets),
             ("tcp_packets", tcp_packets),
             ("udp_packets", udp_packets),
             ("udp_bytes", udp_bytes),
             ("dropped_udp_flows", dropped_udp_flows),
             ("other_packets", other_packets),
+            ("fragments", fragments),
+            ("copies", copies),
+            ("clock_steps", clock_steps),
             ("unknown_link_packets", unknown_link_packets),
             ("damaged_packets", damaged_packets),
             ("dropped_packets", dropped_packets),
             ("log_events", log_events),
             ("dropped_connections", dropped_connections),
             ("evicted_connections", evicted_connections),
-        ]
+        ];
+        all.map(|(name, count)| (name, *count)).to_vec()
+    }
+
+    /// What the captures have that is not read, and how often.
+    #[getter]
+    fn unread(&self) -> Vec<(String, u64)> {
+        self.counts.unread.named()
+    }
+
+    /// Packets of which too little was kept to read them.
+    #[getter]
+    fn short_packets(&self) -> u64 {
+        self.counts.unread.of(Unread::Short)
     }
 
     /// Why files were not read to their ends.
@@ -87,19 +107,18 @@ pub(crate) fn bucket_size(packets: Vec<(u64, u32)>, rate: f64, end: u64) -> f64 
     weir_analyse::bucket_size(packets, rate / 8.0, end)
 }
 
-/// Reads captures; with `packets` the data packets have a table too. Other Python threads go on meanwhile.
+/// Reads captures, each with its name; with `packets` the data packets have a table too. Other Python threads go on meanwhile.
 #[pyfunction]
-#[pyo3(signature = (paths, *, packets = false))]
+#[pyo3(signature = (files, *, packets = false))]
 pub(crate) fn read_captures(
     py: Python<'_>,
-    paths: Vec<PathBuf>,
+    files: Vec<(String, PathBuf)>,
     packets: bool,
 ) -> PyResult<CaptureTables> {
     let reading = Reading::default();
     let mut reading = if packets { reading.keeping_packets() } else { reading };
     let mut warnings = Vec::new();
-    for path in paths {
-        let name = path.display().to_string();
+    for (name, path) in files {
         let mut signal = None;
         let watch = || match Python::attach(|py| py.check_signals()) {
             Ok(()) => ControlFlow::Continue(()),
@@ -193,6 +212,7 @@ weir_lab::table!(
         duplicate_packets,
         time_reversals,
         limit,
+        limit_note,
         limited_application,
         limited_receiver_window,
         limited_send_buffer,
@@ -201,6 +221,7 @@ weir_lab::table!(
         limited_random_loss,
         limited_policer,
         limited_path_capacity,
+        limited_no_answer,
         limited_unknown,
         capacity_mbps,
         policer_mbps,

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from weir.reading import Captures
 
 _HELP = """\
-Files are pcap, pcapng or qlog, also compressed by gzip or zstd. Captures are made at the sender, at
-the receiver or between them. A qlog is that of one end. Of a result directory all runs are read.
+Files are pcap, pcapng, snoop or qlog, also compressed by gzip, zstd or xz; - is standard input.
+Captures are made at the sender, at the receiver or between them. A qlog is that of one end. Of a
+result directory all runs are read.
 Prints per connection: amount, goodput, round-trip time, retransmissions by kind, the congestion
 control of the sender, and the shares of time in which a limit held it. Flows of UDP and QUIC have
 a table of their own.
@@ -35,6 +36,8 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir read before.pcap.gz after.pcap.gz --out slow-path
 
   weir read server.sqlog
+
+  ssh HOST sudo tcpdump -s 128 -c 100000 -w - tcp | weir read -
 
   weir read results/compare/latest --json"""
 
@@ -80,7 +83,8 @@ def read(
         rows = [json_row(row) for row in found.connections.iter_rows(named=True)]
         flows = found.udp_flows.to_dicts()
         warnings = list(found.warnings)
-        output.print_json("read", rows, udp_flows=flows, counts=found.counts, warnings=warnings)
+        more = {"counts": found.counts, "unread": found.unread, "warnings": warnings}
+        output.print_json("read", rows, udp_flows=flows, **more)
     else:
         for grid in _grids(found, most):
             output.show(grid.rich())
@@ -116,7 +120,7 @@ def _grids(found: Captures, most: int) -> Iterator[Grid]:
 
 
 def _grid(found: Captures, most: int) -> Grid:
-    from weir.reading import limits, name_of
+    from weir.reading import controller_cell, limits_cell, name_of, unread_text
 
     rows = [
         [
@@ -127,8 +131,8 @@ def _grid(found: Captures, most: int) -> Grid:
             number(row["goodput_mbps"]),
             f"{number(row['rtt_ms_min'])} / {number(row['rtt_ms_p50'])}",
             f"{row['retransmits']} {_kinds(row)}".strip(),
-            row["controller"] or "–",
-            ", ".join(f"{name} {share:.0%}" for name, share in limits(row).items()) or "no data",
+            controller_cell(row),
+            limits_cell(row),
         ]
         for row in found.connections.head(most).iter_rows(named=True)
     ]
@@ -146,6 +150,7 @@ def _grid(found: Captures, most: int) -> Grid:
     counts = found.counts
     left_out = found.connections.height - len(rows)
     more = f" {left_out} smaller connections are not shown (--most)." if left_out else ""
+    left = f" Not read: {unread_text(found.unread)}." if found.unread else ""
     kinds = {
         "packets of TCP": counts["tcp_packets"],
         "packets of UDP": counts["udp_packets"],
@@ -157,7 +162,7 @@ def _grid(found: Captures, most: int) -> Grid:
         "An arrow points from the end that sent more data. Retransmissions: fast, timeout, tail "
         "probe, and how many of all were spurious. Controller: the congestion controls that "
         "predict the window, or the one that a log reports. Shares are those of the sender's time."
-        f"{more}"
+        f"{more}{left}"
     )
     return Grid(title, headers, rows, names=2, notes=1, note=note)
 

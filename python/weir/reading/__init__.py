@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,9 @@ import polars as pl
 from weir import _native
 from weir.base.disk import write_errors
 from weir.base.errors import InputError
+from weir.reading import sources
 from weir.reading.policed import with_policers
+from weir.reading.sources import Source
 
 LIMITS = (
     "application",
@@ -27,6 +29,7 @@ LIMITS = (
     "random-loss",
     "policer",
     "path-capacity",
+    "no-answer",
     "unknown",
 )
 """What can limit a sender, in the order of tables."""
@@ -54,6 +57,8 @@ class Captures:
     """One row per flow of UDP, the one with the most bytes first."""
     counts: dict[str, int]
     """Packets by kind."""
+    unread: dict[str, int]
+    """What is not read, by name, the most frequent first."""
     warnings: tuple[str, ...]
     """What was not read, and why."""
 
@@ -89,9 +94,10 @@ class Captures:
 
 
 def read(paths: Sequence[str | Path], *, packets: bool = False) -> Captures:
-    """Reads captures, qlogs, also compressed by gzip or zstd, and result directories.
+    """Reads captures, qlogs, also compressed by gzip, zstd or xz, and result directories.
 
-    With `packets` it also returns the data packets of the largest connections of captures.
+    `-` is standard input. With `packets` it also returns the data packets of the largest
+    connections of captures.
 
     Raises:
         InputError: a file is none of these, or cannot be read.
@@ -99,14 +105,8 @@ def read(paths: Sequence[str | Path], *, packets: bool = False) -> Captures:
     """
     given = [Path(path) for path in paths]
     folders = [path for path in given if path.is_dir()]
-    files = [path for path in given if path not in folders]
-    for file in files:
-        if not file.is_file():
-            what = "is no regular file" if file.exists() else "is not there"
-            raise InputError(
-                f"{file}: {what}; give a capture (pcap, pcapng), a qlog or a result directory"
-            )
-    parts = [_of_files(files, packets=packets)] if files or not folders else []
+    with sources.regular([path for path in given if path not in folders]) as files:
+        parts = [_of_files(files, packets=packets)] if files or not folders else []
     for folder in folders:
         from weir.reading.results import recorded  # captures have no use for it
 
@@ -119,17 +119,26 @@ def read(paths: Sequence[str | Path], *, packets: bool = False) -> Captures:
     return _joined(parts) if folders else parts[0]
 
 
-def _of_files(files: Sequence[Path], *, packets: bool) -> Captures:
+def _of_files(files: Sequence[Path | Source], *, packets: bool) -> Captures:
+    own = [file if isinstance(file, Source) else Source(str(file), file) for file in files]
     try:
-        found = _native.read_captures(files, packets=packets)
+        found = _native.read_captures([(one.name, one.file) for one in own], packets=packets)
     except ValueError as error:
         raise InputError(str(error)) from None
     except OSError as error:
         raise InputError(f"{error.filename}: {error.strerror or error}") from None
     counts = dict(found.counts)
     tables = {name: pl.DataFrame(found.table(name)) for name in (*TABLES, "packets", "udp_flows")}
-    warnings = (*found.warnings, *_warnings(counts))
-    return Captures(**tables, counts=counts, warnings=warnings)
+    unread = dict(found.unread)
+    broken = [one.warning for one in own if one.warning]
+    is_empty = tables["connections"].is_empty() and tables["udp_flows"].is_empty()
+    warnings = (
+        *broken,
+        *found.warnings,
+        *_warnings(counts),
+        *_unread_warnings(unread, found.short_packets, is_empty=is_empty),
+    )
+    return Captures(**tables, counts=counts, unread=unread, warnings=warnings)
 
 
 def _joined(parts: Sequence[Captures]) -> Captures:
@@ -152,7 +161,11 @@ def _joined(parts: Sequence[Captures]) -> Captures:
     old = tables["connections"]["connection"].to_list()
     counts = {name: sum(part.counts[name] for part in parts) for name in parts[0].counts}
     warnings = tuple(warning for part in parts for warning in part.warnings)
-    joined = Captures(**tables, counts=counts, warnings=warnings)
+    unread: dict[str, int] = {}
+    for part in parts:
+        for name, count in part.unread.items():
+            unread[name] = unread.get(name, 0) + count
+    joined = Captures(**tables, counts=counts, unread=unread, warnings=warnings)
     places = range(len(old))
     return joined.renumbered(pl.col("connection").replace_strict(old, places, return_dtype=_NUMBER))
 
@@ -170,6 +183,20 @@ def name_of(row: dict[str, object]) -> str:
     ends = (str(row["client"]), str(row["server"]))
     arrow = " → ".join(ends if row["sender"] == "client" else reversed(ends))
     return f"{Path(str(row['file'])).name}: {arrow}" if row["source"] == "qlog" else arrow
+
+
+def controller_cell(row: dict[str, object]) -> str:
+    """The congestion control of a connection for a table, with the reason if it is unknown."""
+    name, note = row["controller"], row["controller_note"]
+    if name is None:
+        return "–"
+    return f"{name} ({note})" if note is not None else str(name)
+
+
+def limits_cell(row: dict[str, object]) -> str:
+    """What limited a connection, for a table; without shares the reason."""
+    shares = ", ".join(f"{name} {share:.0%}" for name, share in limits(row).items())
+    return shares or str(row["limit_note"] or "no data")
 
 
 def candidates(row: dict[str, object]) -> dict[str, float]:
@@ -205,13 +232,45 @@ def _warnings(counts: dict[str, int]) -> list[str]:
     texts = {
         "dropped_packets": "{} packets were dropped by the capturing system; losses may be its own",
         "damaged_packets": "{} packets are marked as damaged, and are not analysed",
-        "unknown_link_packets": "{} packets have a link type that is not read",
+        "copies": "{} packets are copies of others, and count once",
+        "clock_steps": "the clock of the capture was set {} times; times continue where they were",
         "evicted_connections": "{} connections were ended early: too many were open",
         "dropped_connections": "{} small connections are not listed",
         "dropped_udp_flows": "{} small flows of UDP are not listed",
     }
-    return [text.format(counts[name]) for name, text in texts.items() if counts[name]]
+    # A few copies are usual: of packets to the own host, or of a bridge.
+    least = {"copies": counts["packets"] * _FEW_COPIES}
+    return [
+        text.format(counts[name])
+        for name, text in texts.items()
+        if counts[name] > least.get(name, 0)
+    ]
 
 
+def _unread_warnings(unread: dict[str, int], short: int, *, is_empty: bool) -> Iterator[str]:
+    """What a reader of the tables would miss."""
+    if short:
+        yield (
+            f"too little was kept of {short} packets to see their TCP or UDP headers; capture with "
+            "tcpdump -s 128"
+        )
+    if is_empty:
+        listed = unread_text(unread) or "it has no packets"
+        what = "not read" if unread else "nothing was read"
+        yield f"no connection of TCP and no flow of UDP; {what}: {listed}"
+        return
+    for name in unread:
+        if name.startswith(_WARNED):
+            yield f"not read: {unread[name]} × {name}"
+
+
+def unread_text(unread: dict[str, int]) -> str:
+    """What is not read, with its counts."""
+    return ", ".join(f"{count} × {name}" for name, count in unread.items())
+
+
+_FEW_COPIES = 0.01
+_WARNED = ("link type", "encrypted", "IP fragments", "packets without a time", "pcapng blocks")
+"""What may have been part of a connection. The rest is other protocols, which tables name."""
 _LEAST_SHARE = 0.005
 _NUMBER = pl.UInt32

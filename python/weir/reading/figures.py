@@ -25,6 +25,7 @@ _COLOURS = dict(
             "#cc79a7",
             "#a40e26",
             "#0072b2",
+            "#444444",
             "#eaeef2",
         ),
         strict=True,

@@ -12,7 +12,15 @@ import polars as pl
 from weir import _native
 from weir.base.disk import write_text
 from weir.base.grid import number
-from weir.reading import Captures, controller, limits, name_of
+from weir.reading import (
+    Captures,
+    controller,
+    controller_cell,
+    limits,
+    limits_cell,
+    name_of,
+    unread_text,
+)
 from weir.reading.figures import connection_figure
 from weir.reading.flows import flow_grid
 from weir.report.html import render
@@ -61,6 +69,8 @@ def _findings(captures: Captures) -> Iterator[str]:
         if found:
             shares = ", ".join(f"{name} {share:.0%}" for name, share in found.items())
             yield f"{name_of(row)}: limited by {shares}."
+    if captures.unread:
+        yield f"Not read: {unread_text(captures.unread)}."
 
 
 def _tables(captures: Captures) -> Iterator[ReportTable]:
@@ -90,7 +100,7 @@ def _table(captures: Captures) -> ReportTable:
             Cell(str(row["retransmits_rto"])),
             Cell(str(row["retransmits_tlp"])),
             Cell(str(row["retransmits_spurious"])),
-            row["controller"] or "–",
+            controller_cell(row),
         ]
         for row in captures.connections.head(_ROWS).iter_rows(named=True)
     ]
@@ -126,8 +136,7 @@ def _connections(captures: Captures) -> Iterator[ReportSection]:
 
 
 def _facts(row: dict[str, Any]) -> Iterator[str]:
-    shares = ", ".join(f"{name} {share:.0%}" for name, share in limits(row).items())
-    yield f"{name_of(row)}. Shares of the sender's time: {shares or 'no data'}."
+    yield f"{name_of(row)}. Shares of the sender's time: {limits_cell(row)}."
     yield controller(row)
     if row["capacity_mbps"] is not None:
         yield f"With a queue, the path carries {number(row['capacity_mbps'])} Mbit/s of data."
@@ -146,7 +155,7 @@ def _facts(row: dict[str, Any]) -> Iterator[str]:
     if row["unseen_bytes"]:
         yield f"{row['unseen_bytes']} bytes were acknowledged that the capture does not have."
     if row["source"] == "capture" and not row["has_handshake"]:
-        yield "The handshake is not in the capture: the scale of windows and the place are unknown."
+        yield "The handshake is not in the capture: the scale of windows is unknown."
 
 
 def _anchor(row: dict[str, Any]) -> str:

@@ -42,6 +42,8 @@ pub(crate) struct Evidence {
     pub(crate) path: Path,
     /// Whether the capture was made at the receiver.
     pub(crate) is_at_receiver: bool,
+    /// Whether no acknowledgement was captured.
+    pub(crate) is_one_way: bool,
 }
 
 impl Evidence {
@@ -57,6 +59,9 @@ impl Evidence {
         let history = &self.history;
         if self.is_at_receiver {
             return Some("the capture was made at the receiver");
+        }
+        if self.is_one_way {
+            return Some("only one direction was captured");
         }
         if self.path.mss < LEAST_MSS {
             return Some("the segments are too short");
@@ -85,7 +90,7 @@ impl Evidence {
 }
 
 impl Identity {
-    fn unknown(errors: Vec<(&'static str, f64)>, reason: &'static str) -> Self {
+    pub(crate) fn unknown(errors: Vec<(&'static str, f64)>, reason: &'static str) -> Self {
         Self { errors, reason: Some(reason), ..Self::default() }
     }
 

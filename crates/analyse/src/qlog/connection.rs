@@ -133,7 +133,9 @@ impl LoggedConnection {
         let ((measured, points), (other, _)) =
             if is_sender { (sent, received) } else { (received, sent) };
         let title = self.trace.title.as_deref().or(group).unwrap_or_default();
-        let own = match self.trace.vantage.as_deref() {
+        let is_of_network = self.trace.vantage.as_deref() == Some("network");
+        let side = if is_of_network { &self.trace.flow } else { &self.trace.vantage };
+        let own = match side.as_deref() {
             Some("client") => "client",
             // A log without a side is mostly that of a server.
             _ => "server",
@@ -145,7 +147,11 @@ impl LoggedConnection {
             client: format!("client {title}").trim_end().to_owned(),
             server: format!("server {title}").trim_end().to_owned(),
             sender: if is_sender { own } else { peer },
-            capture_point: if is_sender { "sender" } else { "receiver" },
+            capture_point: match (is_of_network, is_sender) {
+                (true, _) => "middle",
+                (_, true) => "sender",
+                (_, false) => "receiver",
+            },
             start_s: seconds(self.first),
             duration_s: seconds(self.last - self.first),
             packets: self.packets,
@@ -157,7 +163,8 @@ impl LoggedConnection {
             controller: self.reported.controller.clone().filter(|_| is_sender),
             ..ConnectionRow::default()
         };
-        Rows::of_log(row, measured, points)
+        let rows = Rows::of_log(row, measured, points);
+        if is_of_network { rows.without_limits(OF_NETWORK) } else { rows }
     }
 
     fn on_sent(&mut self, time: u64, data: &Value) {
@@ -169,8 +176,11 @@ impl LoggedConnection {
             return;
         }
         self.reported.has_sent = true;
-        self.holder.on_sent(time, size, &mut self.sent.slices);
         let bytes = self.data_of(&frames, size);
+        // The time counts from the first data on, as in a capture: a handshake waits for no application.
+        if bytes > 0 || self.data_start.is_some() {
+            self.holder.on_sent(time, size, &mut self.sent.slices);
+        }
         let place = self.places.of(&frames, bytes);
         let mut index = u32::MAX;
         if bytes > 0 {
@@ -180,6 +190,7 @@ impl LoggedConnection {
             counts.bytes += bytes;
             self.longest = self.longest.max(size);
             index = self.sent.note_passed(time, place, bytes as u32);
+            self.holder.note_data(size, self.flight.bytes().saturating_add(size));
             self.sent.slices.at(time).sent += bytes;
             let end = place + bytes as i64;
             self.points.push(Point { time, start: place, end, kind: PointKind::Data });
@@ -497,3 +508,4 @@ const LONGEST: u64 = 365 * 24 * 3_600 * 1_000_000_000;
 /// A stream has fewer bytes (RFC 9000 §19.8).
 const FARTHEST: i64 = 1 << 62;
 const MOST_LETTERS: usize = 40;
+const OF_NETWORK: &str = "the log is of neither end: nothing shows what the sender knew";

@@ -22,6 +22,8 @@ pub(crate) struct Trace {
     pub(crate) title: Option<String>,
     /// The kind of the end that wrote it: `client`, `server`, `network` or `unknown`.
     pub(crate) vantage: Option<String>,
+    /// Of a log of neither end, the end that its events are about.
+    pub(crate) flow: Option<String>,
     /// Whether the log is of TCP: lengths have headers of IP, payloads are those of segments.
     pub(crate) is_tcp: bool,
     /// The congestion control, in our export.
@@ -46,7 +48,11 @@ impl Trace {
     pub(crate) fn set(&mut self, name: &str, value: &Value) {
         match name {
             "title" => self.title = text(value).or(self.title.take()),
-            "vantage_point" => self.vantage = value.get("type").and_then(text),
+            "vantage_point" => {
+                let part = |name| value.get(name).and_then(text).map(|text| text.to_lowercase());
+                self.vantage = part("type");
+                self.flow = part("flow");
+            }
             "configuration" => {
                 let is_micros = value.get("time_units").and_then(Value::as_str) == Some("us");
                 self.scale = if is_micros { 1e-3 } else { 1.0 };
@@ -90,7 +96,8 @@ impl Trace {
         let time = self.time(time)?;
         let part = |names: [&str; 3]| names.iter().find_map(|name| fields.get(*name)?.as_str());
         let name = part(["name", "event", "event_type"]).unwrap_or_default();
-        let name = short(name).to_owned();
+        // Those of qlog 0.0 are in capitals.
+        let name = short(name).to_lowercase();
         let group = group_of(&fields).or_else(|| self.group.clone());
         let data = fields.get_mut("data").map(Value::take).unwrap_or_default();
         Ok(Event { time, name, data, group })

@@ -1,8 +1,10 @@
 //! What the data of an event says of a packet: its size, its number, its frames.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
-use super::event::amount;
+use super::event::{self, amount};
 use super::flight::Number;
 
 /// Frames of a packet, as far as they matter here.
@@ -28,6 +30,7 @@ impl Frames {
         let mut found = Self { are_known: true, ..Self::default() };
         for frame in list {
             let kind = frame_type(frame);
+            let kind = kind.as_ref();
             found.is_eliciting |= !matches!(kind, "ack" | "padding" | "connection_close");
             match kind {
                 "stream" | "datagram" => {
@@ -37,9 +40,7 @@ impl Frames {
                         .min(LONGEST);
                     if length > 0 {
                         let offset = amount(frame, &["offset"]).unwrap_or(0);
-                        found
-                            .first
-                            .get_or_insert((amount(frame, &["stream_id"]).unwrap_or(0), offset));
+                        found.first.get_or_insert((amount(frame, STREAM).unwrap_or(0), offset));
                     }
                     found.data += length;
                 }
@@ -58,7 +59,8 @@ pub(crate) fn acked_ranges(data: &Value, mut found: impl FnMut((u64, u64))) {
     let acks = frames.into_iter().flatten().filter(|frame| frame_type(frame) == "ack");
     for range in acks.filter_map(|frame| frame.get("acked_ranges")?.as_array()).flatten() {
         let Some(list) = range.as_array() else { continue };
-        let numbers: Vec<u64> = list.iter().take(2).filter_map(Value::as_u64).collect();
+        let numbers = list.iter().take(2).filter_map(event::number);
+        let numbers: Vec<u64> = numbers.filter(|one| *one >= 0.0).map(|one| one as u64).collect();
         if let (Some(first), Some(last)) = (numbers.first(), numbers.last()) {
             found((*first, *last));
         }
@@ -98,9 +100,17 @@ pub(crate) fn space(data: &Value) -> u8 {
     }
 }
 
-fn frame_type(frame: &Value) -> &str {
-    frame.get("frame_type").and_then(Value::as_str).unwrap_or_default()
+/// The type of a frame; qlog 0.0 has it in capitals.
+fn frame_type(frame: &Value) -> Cow<'_, str> {
+    let kind = frame.get("frame_type").and_then(Value::as_str).unwrap_or_default();
+    if kind.bytes().any(|letter| letter.is_ascii_uppercase()) {
+        return Cow::Owned(kind.to_lowercase());
+    }
+    Cow::Borrowed(kind)
 }
+
+/// Names of the number of a stream.
+const STREAM: &[&str] = &["stream_id", "id"];
 
 /// Bytes of a packet: no stack sends longer ones, offload included.
 const LONGEST: u64 = 1 << 20;

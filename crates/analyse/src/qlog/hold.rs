@@ -5,7 +5,8 @@ use crate::sender::{Hold, Slices};
 
 /// What holds the sender now, and since when that is undecided.
 ///
-/// Nothing in flight, or space in the congestion window: the application, unless the pacer let the next packet wait.
+/// Nothing in flight, or space in the congestion window: the application, unless the pacer let the next packet wait. Where no
+/// pacing rate is logged, a full packet shows that more data waits.
 /// A frame that says that flow control blocks: the receiver's window. Otherwise the network.
 #[derive(Debug)]
 pub(crate) struct Holder {
@@ -21,6 +22,8 @@ pub(crate) struct Holder {
     /// Whether the time since then may be that of the pacer.
     may_be_paced: bool,
     longest: u64,
+    /// The size of the last packet with data.
+    last_size: u64,
     is_slow_start: Option<bool>,
     is_in_recovery: bool,
     is_limited_by_application: bool,
@@ -41,6 +44,7 @@ impl Holder {
             burst: 0,
             may_be_paced: false,
             longest: 0,
+            last_size: 0,
             is_slow_start: None,
             is_in_recovery: false,
             is_limited_by_application: false,
@@ -98,6 +102,13 @@ impl Holder {
         self.longest = self.longest.max(size);
     }
 
+    /// A packet of this size with data was sent, and `flight` bytes are in flight with it. One that fills the window is as
+    /// short as that.
+    pub(crate) fn note_data(&mut self, size: u64, flight: u64) {
+        let is_filled = self.cwnd.is_some_and(|cwnd| flight.saturating_add(self.longest) > cwnd);
+        self.last_size = if is_filled { self.longest.max(size) } else { size };
+    }
+
     /// Adds the time since the last event. Time that may be the pacer's is added with the next packet.
     pub(crate) fn add_time(&mut self, time: u64, slices: &mut Slices) {
         if !self.has_begun || (self.may_be_paced && self.is_of_pacer(time)) {
@@ -117,6 +128,8 @@ impl Holder {
             .is_some_and(|cwnd| bytes.saturating_add(next) <= cwnd && !self.is_in_recovery);
         self.hold = if self.is_blocked {
             Hold::Window
+        } else if has_space && bytes > 0 && self.has_more() {
+            self.network()
         } else if bytes == 0 || has_space || self.is_limited_by_application {
             Hold::Application
         } else {
@@ -124,6 +137,14 @@ impl Holder {
         };
         self.may_be_paced =
             self.hold == Hold::Application && bytes > 0 && self.pacing_rate.is_some();
+    }
+
+    /// Whether more data waits, in the log of a stack that may pace and does not log its rate: the last packet was full.
+    fn has_more(&self) -> bool {
+        self.pacing_rate.is_none()
+            && !self.is_limited_by_application
+            && self.longest > 0
+            && self.last_size + HEADERS_VARY >= self.longest
     }
 
     /// Whether the pacer may have held the sender from the last packet until `time`.
@@ -142,5 +163,7 @@ impl Holder {
 const NANOS: u128 = 1_000_000_000;
 /// Pacers run at ticks of a millisecond.
 const TIMER: u128 = 1_000_000;
+/// Bytes by which headers of full packets differ.
+const HEADERS_VARY: u64 = 32;
 /// The size of the next packet, in a log without packets.
 const USUAL_PACKET: u64 = 1_500;

@@ -17,8 +17,8 @@ use std::ops::ControlFlow;
 
 use serde_json::Value;
 
+use crate::decompress;
 use crate::error::{Cut, ReadError};
-use crate::file;
 use crate::rows::Rows;
 use connection::LoggedConnection;
 use event::Trace;
@@ -170,6 +170,16 @@ impl Log<'_> {
     }
 
     fn take_event(&mut self, trace: usize, value: Value) -> Result<(), String> {
+        // Writers of qlog 0.1 end a list with an empty event.
+        let is_empty = match &value {
+            Value::Null => true,
+            Value::Array(list) => list.is_empty(),
+            Value::Object(fields) => fields.is_empty(),
+            _ => false,
+        };
+        if is_empty {
+            return Ok(());
+        }
         self.events += 1;
         let event = self.traces[trace].event(value)?;
         let is_its = |(of, group, _): &&mut (usize, Option<String>, LoggedConnection)| {
@@ -239,7 +249,7 @@ fn started<S: Read + Seek>(
     source: &mut S,
 ) -> Result<(Vec<u8>, impl BufRead + use<'_, S>), ReadError> {
     source.rewind()?;
-    let mut source = file::open(source)?.source;
+    let mut source = decompress::open(source)?.source;
     let mut start = Vec::new();
     let read = source.by_ref().take(START).read_to_end(&mut start);
     read.map_err(|_| ReadError::Log(Cut::Compression.to_string()))?;

@@ -40,6 +40,14 @@ pub(crate) struct Sender {
     is_short: bool,
     mss: u32,
     has_sack: bool,
+    silence: Silence,
+}
+
+/// What was repeated by the timer since the peer was last heard.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    since: u64,
+    repeats: u32,
 }
 
 /// Growth of the bytes in flight from round to round, which shows slow start.
@@ -92,6 +100,7 @@ impl Sender {
             is_short: false,
             mss: 0,
             has_sack,
+            silence: Silence { since: time, repeats: 0 },
         }
     }
 
@@ -110,6 +119,7 @@ impl Sender {
         self.seen.counts.merged += u64::from(len > u64::from(data.mss));
         let kind = self.repeat_kind(time, &data);
         let waited_for_timer = matches!(kind, Some(RepeatKind::Timeout | RepeatKind::TailProbe));
+        self.silence.repeats += u32::from(waited_for_timer);
         let held = if waited_for_timer { self.network_hold() } else { self.hold };
         self.add_time(time, held);
         self.note_gap(time, len);
@@ -129,6 +139,7 @@ impl Sender {
     pub(crate) fn on_ack(&mut self, time: u64, ack: &Acknowledgement<'_>) {
         let time = time.max(self.last_event);
         self.add_time(time, self.hold);
+        self.end_silence(time);
         self.take_window(time, ack);
         if ack.place > self.board.next() {
             self.seen.counts.unseen += (ack.place - self.board.next()) as u64;
@@ -146,6 +157,25 @@ impl Sender {
         let delivered = before.saturating_sub(self.board.in_flight());
         self.seen.record_delivered(time, delivered);
         self.settle(time);
+    }
+
+    /// The capture of the connection ends at `time`.
+    pub(crate) fn finish(&mut self, time: u64) {
+        let time = time.max(self.last_event);
+        if self.silence.repeats >= FEWEST_UNANSWERED {
+            self.add_time(time, self.hold);
+        }
+        self.end_silence(time);
+    }
+
+    /// The peer was heard, or will not be: time in which the timer ran out again and again is that of a missing peer
+    /// (RFC 9293 §3.8.3), whatever was lost at its beginning.
+    fn end_silence(&mut self, time: u64) {
+        let Silence { since, repeats } = self.silence;
+        if repeats >= FEWEST_UNANSWERED {
+            self.seen.slices.reassign(since, time);
+        }
+        self.silence = Silence { since: time, repeats: 0 };
     }
 
     /// Bytes of memory that it takes, about.
@@ -437,7 +467,9 @@ impl Sender {
         let flight = self.board.in_flight();
         self.rounds.flight = self.rounds.flight.max(flight);
         self.seen.record_flight(time, flight);
-        self.hold = if self.board.outstanding() == 0 {
+        self.hold = if self.is_closed() {
+            Hold::Window
+        } else if self.board.outstanding() == 0 {
             Hold::Application
         } else if self.is_window_full() {
             Hold::Window
@@ -450,6 +482,11 @@ impl Sender {
 
     fn network_hold(&self) -> Hold {
         if self.rounds.is_over { Hold::Network } else { Hold::SlowStart }
+    }
+
+    /// Whether the receiver offers nothing at all.
+    fn is_closed(&self) -> bool {
+        self.edge.is_some_and(|edge| edge <= self.board.una())
     }
 
     /// Whether less than three segments fit into the receiver's window (T-RAT, Zhang et al. 2002), or less than a third
@@ -486,6 +523,8 @@ enum Seen {
     Missing { since: u64, number: u32 },
 }
 
+/// Repetitions by the timer in a row that no answer followed.
+const FEWEST_UNANSWERED: u32 = 3;
 /// Rounds before growth counts: the first window may wait for the application.
 const FIRST_ROUNDS: u32 = 1;
 /// Packets sent between a segment and the report that it arrived twice.

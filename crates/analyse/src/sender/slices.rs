@@ -19,6 +19,8 @@ pub(crate) struct Slice {
     pub(crate) slow_start: u64,
     /// Other nanoseconds in which the network or the sender's own buffer held it.
     pub(crate) network: u64,
+    /// In which the peer did not answer.
+    pub(crate) no_answer: u64,
     /// Bytes sent, with repetitions.
     pub(crate) sent: u64,
     /// Bytes acknowledged, also selectively.
@@ -94,6 +96,15 @@ impl Slices {
         }
     }
 
+    /// Time between `from` and `to` that was added already is that of a peer that did not answer.
+    pub(crate) fn reassign(&mut self, from: u64, to: u64) {
+        for (index, slice) in self.list.iter_mut().enumerate() {
+            let start = self.start + index as u64 * self.width;
+            let end = (start + self.width).min(to);
+            slice.reassign(end.saturating_sub(start.max(from)));
+        }
+    }
+
     fn halve(&mut self) {
         let merged = self.list.chunks(2).map(|pair| match pair {
             [one, other] => one.merged(other),
@@ -112,6 +123,7 @@ impl Slice {
             window: self.window + other.window,
             slow_start: self.slow_start + other.slow_start,
             network: self.network + other.network,
+            no_answer: self.no_answer + other.no_answer,
             sent: self.sent + other.sent,
             delivered: self.delivered + other.delivered,
             repeats: self.repeats.saturating_add(other.repeats),
@@ -121,6 +133,18 @@ impl Slice {
             rtt_max: self.rtt_max.max(other.rtt_max),
             srtt: other.srtt.or(self.srtt),
             cwnd: self.cwnd.max(other.cwnd),
+        }
+    }
+
+    fn reassign(&mut self, time: u64) {
+        let mut left = time;
+        let parts =
+            [&mut self.network, &mut self.slow_start, &mut self.window, &mut self.application];
+        for part in parts {
+            let moved = left.min(*part);
+            *part -= moved;
+            left -= moved;
+            self.no_answer += moved;
         }
     }
 

@@ -83,7 +83,35 @@ fn every_link_type_and_byte_order_gives_the_same_row() {
     cooked.extend([0x08, 0x00]);
     let mut cooked_2 = vec![0x08, 0x00];
     cooked_2.resize(20, 0);
-    let types: [(u32, &[u8]); 8] = [
+    let ethernet = |protocol: [u8; 2], rest: &[u8]| [&[0; 12][..], &protocol, rest].concat();
+    let pppoe = ethernet([0x88, 0x64], &[0x11, 0, 0, 1, 0, 0, 0x00, 0x21]);
+    let mpls = ethernet([0x88, 0x47], &[0, 1, 0x00, 64, 0, 2, 0x01, 64]);
+    let snap = ethernet([0, 200], &[0xaa, 0xaa, 3, 0, 0, 0, 0x08, 0x00]);
+    let mut wireless = vec![0x08, 0x02];
+    wireless.resize(24, 0);
+    wireless.extend([0xaa, 0xaa, 3, 0, 0, 0, 0x08, 0x00]);
+    let mut quality = vec![0x88, 0x03];
+    quality.resize(32, 0);
+    quality.extend([0xaa, 0xaa, 3, 0, 0, 0, 0x08, 0x00]);
+    let radiotap = [&[0, 0, 8, 0, 0, 0, 0, 0][..], &wireless].concat();
+    let nflog = [2, 0, 0, 7, 8, 0, 1, 0, 0, 0, 0, 0, 4, 0, 9, 0];
+    let pktap = [&[20, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0][..], &[0; 8], &plain].concat();
+    let types: [(u32, &[u8]); 22] = [
+        // The upper bits have the length of a checksum.
+        (0x2400_0001, &plain),
+        (1, &pppoe),
+        (1, &mpls),
+        (1, &snap),
+        (9, &[0xff, 3, 0, 0x21]),
+        (9, &[0x21]),
+        (50, &[0xff, 3, 0, 0x21]),
+        (51, &[0x11, 0, 0, 1, 0, 0, 0x00, 0x21]),
+        (104, &[0x0f, 0, 0x08, 0x00]),
+        (105, &wireless),
+        (105, &quality),
+        (127, &radiotap),
+        (239, &nflog),
+        (258, &pktap),
         (101, &[]),
         (228, &[]),
         (1, &plain),
@@ -113,6 +141,16 @@ fn compressed_captures_are_read() {
         let (tables, cut) = read(compressed).expect("a capture");
         assert_eq!((tables.connections, cut), (script().tables().connections, None));
     }
+    // RFC 8878 §3.1: frames follow each other, and some are skipped.
+    let half = file.len() / 2;
+    let frame = |part: &[u8]| ruzstd::encoding::compress_to_vec(part, level);
+    let skipped = [&[0x5a, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
+    let frames = [&skipped[..], &frame(&file[..half]), &skipped, &frame(&file[half..])].concat();
+    let (tables, cut) = read(&frames).expect("a capture");
+    assert_eq!((tables.connections, cut), (script().tables().connections, None));
+    // Up to the frame that is cut.
+    let (tables, cut) = read(&frames[..frames.len() - 9]).expect("a capture");
+    assert_eq!((tables.connections.len(), cut), (1, Some(Cut::Compression)));
     let (tables, cut) = read(&gzip[..gzip.len() / 2]).expect("a capture");
     assert_eq!((tables.connections.len(), cut), (1, Some(Cut::Compression)));
 }
@@ -128,8 +166,9 @@ fn a_capture_that_ends_inside_a_packet_is_read_up_to_it() {
 
 #[test]
 fn a_file_that_is_no_capture_is_refused() {
-    for file in [&b"hello, this is a text file"[..], &[0x1f, 0x8b, 1, 2, 3]] {
-        assert!(matches!(read(file), Err(ReadError::Format)));
+    assert!(matches!(read(b"hello, this is a text file"), Err(ReadError::Format)));
+    for file in [&[0x1f, 0x8b, 1, 2, 3][..], &[0x28, 0xb5, 0x2f, 0xfd, 4, 0]] {
+        assert!(matches!(read(file), Err(ReadError::Broken)));
     }
     for file in [&b""[..], &[0x0a, 0x0d, 0x0d, 0x0a, 1]] {
         assert!(matches!(read(file), Err(ReadError::Empty)));

@@ -265,3 +265,65 @@ fn reading_can_be_stopped() {
         assert!(reading.finish().counts.log_events <= most);
     }
 }
+
+/// Writers of qlog 0.0 use capitals and microseconds, and those of 0.1 end with an empty event.
+#[test]
+fn forms_of_the_first_drafts_are_read() {
+    let packet = |number: u64| {
+        json!([(number * 1_000).to_string(), "TRANSPORT", "PACKET_SENT", "DEFAULT", {
+            "packet_type": "1RTT", "header": { "packet_number": number.to_string(), "packet_size": 1_050 },
+            "frames": [{ "frame_type": "STREAM", "id": "3", "length": 1_000, "offset": number * 1_000 }],
+        }])
+    };
+    let ack = json!([(50_000).to_string(), "TRANSPORT", "PACKET_RECEIVED", "DEFAULT", {
+        "packet_type": "1RTT", "header": { "packet_number": "1", "packet_size": 40 },
+        "frames": [{ "frame_type": "ACK", "acked_ranges": [["0", "9"]] }],
+    }]);
+    let mut events: Vec<_> = (0..10).map(packet).collect();
+    events.extend([ack, json!([])]);
+    let log = json!({ "qlog_version": "draft-00", "traces": [{
+        "vantage_point": { "type": "SERVER" }, "configuration": { "time_units": "us" },
+        "event_fields": ["relative_time", "CATEGORY", "EVENT_TYPE", "TRIGGER", "DATA"],
+        "events": events,
+    }] });
+    let row = row(log.to_string().as_bytes());
+    assert_eq!((row.sent_bytes, row.delivered_bytes), (10_000, 10_000));
+    assert_eq!((row.sender, row.rtt_ms_min), ("server", Some(41.0)));
+}
+
+/// A log of neither end is about the end that it names, and knows nothing of its window.
+#[test]
+fn a_log_of_the_network_has_no_verdict() {
+    let mut log = document(vec![
+        (0.0, "transport:packet_sent", sent(0)),
+        (40.0, "transport:packet_received", acked(&[[0, 0]])),
+    ]);
+    log["traces"][0]["vantage_point"] = json!({ "type": "network", "flow": "client" });
+    let row = row(log.to_string().as_bytes());
+    assert_eq!((row.sender, row.capture_point), ("client", "middle"));
+    assert_eq!((row.limit, row.rtt_ms_min), (None, None));
+    assert!(row.limit_note.expect("a reason").contains("neither end"));
+}
+
+/// A stack that paces and does not log its rate sends full packets while there is data.
+#[test]
+fn full_packets_are_no_sign_of_the_application() {
+    let log = |last: u64| {
+        let window = json!({ "cwnd": 100_000, "bytes_in_flight": 0 });
+        let mut events = vec![(0.0, "recovery:metrics_updated", window)];
+        for number in 0..50 {
+            let mut packet = sent(number);
+            if number % 5 == 4 {
+                packet["raw"]["length"] = json!(last);
+            }
+            events.push((number as f64 * 4.0, "transport:packet_sent", packet));
+            if number >= 10 {
+                let at = number as f64 * 4.0 + 0.1;
+                events.push((at, "transport:packet_received", acked(&[[0, number - 10]])));
+            }
+        }
+        row(document(events).to_string().as_bytes())
+    };
+    assert!(log(1_050).limited_application < Some(0.02));
+    assert!(log(200).limited_application > Some(0.15));
+}

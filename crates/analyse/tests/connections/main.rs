@@ -2,6 +2,7 @@
 
 mod controllers;
 mod formats;
+mod found;
 mod limits;
 mod logs;
 mod script;

@@ -126,6 +126,33 @@ impl Script {
         self.packets.push((at, bytes, len));
     }
 
+    /// Gives every packet an identification of its own, and `hops` hops less.
+    pub(crate) fn identified(mut self, hops: u8) -> Self {
+        for (number, (_, bytes, _)) in self.packets.iter_mut().enumerate() {
+            bytes[4..6].copy_from_slice(&(number as u16 + 1).to_be_bytes());
+            bytes[8] -= hops;
+        }
+        self
+    }
+
+    /// The packets with their times in milliseconds.
+    pub(crate) fn packets(&self) -> &[(f64, Vec<u8>, u32)] {
+        &self.packets
+    }
+
+    /// The packets with those of another capture, `late` milliseconds later.
+    pub(crate) fn and(mut self, other: &Self, late: f64) -> Self {
+        let shifted = other.packets.iter().map(|(at, bytes, len)| (at + late, bytes.clone(), *len));
+        self.packets.extend(shifted);
+        self
+    }
+
+    /// The packets that pass `is_kept`, by their time and whether the client sent them.
+    pub(crate) fn only(mut self, is_kept: impl Fn(f64, bool) -> bool) -> Self {
+        self.packets.retain(|(at, bytes, _)| is_kept(*at, bytes[15] == 1));
+        self
+    }
+
     /// The capture as pcapng, in the order of times.
     pub(crate) fn pcapng(&self) -> Vec<u8> {
         let mut packets: Vec<_> = self.packets.iter().collect();
