@@ -14,9 +14,13 @@ fn path(queue: u64) -> Path {
 
 /// 40 s without the first ten: one stay in probe_rtt at least, and ten probes.
 fn outcome(path: &Path, flows: &[Flow]) -> Outcome {
+    outcome_of(path, flows, 1)
+}
+
+fn outcome_of(path: &Path, flows: &[Flow], seed: u64) -> Outcome {
     let mut spec = path.spec(flows, secs(40));
     spec.measure.warmup = secs(10);
-    run(&spec, 1).expect("a run")
+    run(&spec, seed).expect("a run")
 }
 
 fn utilisation(outcome: &Outcome) -> f64 {
@@ -71,9 +75,14 @@ fn two_flows_share_about_evenly() {
 fn it_leaves_cubic_its_half() {
     for queue in [500, 1_000] {
         let path = Path { rtt: Duration::from_millis(30), ..path(queue) };
+        // One run says little: over 12 seeds CUBIC gets from 18 to 30 Mbit/s behind the deeper queue.
         let cubics = |own: &str| {
-            let outcome = outcome(&path, &[Flow::bulk(own), Flow::bulk("cubic")]);
-            [outcome.flows[0].goodput_mbps, outcome.flows[1].goodput_mbps]
+            let flows = [Flow::bulk(own), Flow::bulk("cubic")];
+            let runs = (1..=SEEDS).map(|seed| outcome_of(&path, &flows, seed));
+            let sums = runs.fold([0.0; 2], |sums, run| {
+                [sums[0] + run.flows[0].goodput_mbps, sums[1] + run.flows[1].goodput_mbps]
+            });
+            sums.map(|sum| sum / SEEDS as f64)
         };
         let (new, old) = (cubics("bbr3"), cubics("bbr"));
         assert!(new.iter().all(|mbps| *mbps > 20.0), "{queue}: {new:?}");
@@ -95,3 +104,6 @@ fn it_tolerates_losses_below_its_threshold() {
     let (five, old) = (lossy(5, "bbr3"), lossy(5, "bbr"));
     assert!(five < 0.3 && old > 0.9, "{five}, version 1 {old}");
 }
+
+/// Runs whose mean is judged.
+const SEEDS: u64 = 4;
