@@ -220,6 +220,10 @@ class AckEvent:
         """Whether it moved nothing forward."""
 
     @property
+    def any_order(self) -> bool:
+        """Whether the path reorders by more than three segments: then what is delivered counts."""
+
+    @property
     def predicted(self) -> bool:
         """Whether header prediction expects it: no SACK block, no echo, the same window."""
 

@@ -444,19 +444,21 @@ def test_the_classes_of_the_records_have_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cwnd_limited", "cum_acked", "state", "may_grow"),
+    ("cwnd_limited", "cum_acked", "any_order", "state", "may_grow"),
     [
-        (True, 1448, "open", True),
-        (False, 1448, "open", False),
-        (True, 0, "open", False),
-        (True, 1448, "recovery", False),
-        (True, 1448, "cwr", False),
-        (True, 1448, "loss", True),
+        (True, 1448, False, "open", True),
+        (False, 1448, False, "open", False),
+        (True, 0, False, "open", False),
+        (True, 0, True, "open", True),
+        (True, 1448, True, "recovery", False),
+        (True, 1448, False, "recovery", False),
+        (True, 1448, False, "cwr", False),
+        (True, 1448, False, "loss", True),
     ],
 )
 def test_a_window_grows_where_linux_lets_it(
-    cwnd_limited: bool, cum_acked: int, state: str, may_grow: bool
+    cwnd_limited: bool, cum_acked: int, any_order: bool, state: str, may_grow: bool
 ) -> None:
     cx: Any = SimpleNamespace(cwnd_limited=cwnd_limited, state=state)
-    ack: Any = SimpleNamespace(cum_acked=cum_acked)
+    ack: Any = SimpleNamespace(acked=1448, cum_acked=cum_acked, any_order=any_order)
     assert weir.CongestionControl.may_grow(cx, ack) is may_grow

@@ -6,8 +6,10 @@ import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 from weir.base.errors import InputError, StoreError
+from weir.base.options import Option, documented
 from weir.bundle import crate
 from weir.results.results import Results
 from weir.results.store import slug
@@ -21,8 +23,18 @@ _DATE = (1980, 1, 1, 0, 0, 0)
 """Of every file: the first that a zip file can have."""
 
 
-def write(results: Results, out: Path | None = None) -> Path:
+@documented()
+def write(
+    results: Results,
+    out: Annotated[
+        Path | None,
+        Option("The new file.", metavar="FILE", short="-o", default_text=f"NAME{SUFFIX}"),
+    ] = None,
+) -> Path:
     """Writes one zip with scenarios, seeds, manifest, tables and their description.
+
+    Args:
+        results: The results.
 
     Raises:
         InputError: the file is there already, or a table is damaged.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,7 +13,7 @@ from weir.base.options import Option
 from weir.bundle.checking import Repeated
 from weir.bundle.checking import check as check_bundle
 from weir.bundle.writing import SUFFIX, write
-from weir.cli import options, output
+from weir.cli import options, output, table
 from weir.cli.help import Verb
 from weir.results.results import damage_reported, load
 
@@ -37,21 +37,20 @@ def register(app: Verb) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(bundle)
 
 
+@table.with_options_of(write)
 def bundle(
     path: Annotated[
         Path, typer.Argument(metavar="DIR", help="A result directory; with --check a bundle.")
     ],
-    out: Annotated[
-        Path | None,
-        Option("The new file.", metavar="FILE", short="-o", default_text=f"NAME{SUFFIX}"),
-    ] = None,
+    *,
     check: Annotated[bool, Option("Repeat the runs of a bundle.")] = False,
     json: options.Json = False,
+    **given: Any,
 ) -> None:
     """Writes or checks a bundle."""
     if not check:
         with damage_reported(path):
-            written = write(load(path), out)
+            written = write(load(path), **given)
         if json:
             row = {"file": str(written), "bytes": written.stat().st_size}
             output.print_json("bundle", [row])

@@ -110,10 +110,12 @@ class CongestionControl:
     def may_grow(cx: CcContext, ack: AckEvent) -> bool:
         """Whether Linux would let the window grow.
 
-        That is where the acknowledgement moves forward, no episode is lowering the window, and the
-        window has held the sender back lately (`tcp_may_raise_cwnd`, `tcp_is_cwnd_limited`).
+        That is where the acknowledgement moves forward, or delivers anything on a path that
+        reorders, no episode is lowering the window, and the window has held the sender back lately
+        (`tcp_may_raise_cwnd`, `tcp_is_cwnd_limited`).
         """
-        return cx.cwnd_limited and ack.cum_acked > 0 and cx.state not in _LOWERING
+        news = ack.acked if ack.any_order else ack.cum_acked
+        return cx.cwnd_limited and news > 0 and cx.state not in _LOWERING
 
 
 _LOWERING = ("recovery", "cwr")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from weir.cells import claims
+from weir.cells.claims import TABLE as EXPECTATIONS
 from weir.cells.protocol import Cell, Settings, StudyResult
 from weir.results.results import Results
 from weir.running.execution import RunOptions, run_plan
@@ -67,7 +67,7 @@ class LabUdp:
 
     def title(self, table: str) -> str:
         """What a table shows and whose it is: `Time against loss, delay 0 ms, report 002`."""
-        if table == claims.TABLE:
+        if table == EXPECTATIONS:
             return "What the reports conclude"
         times = table.removesuffix(SUFFIX)
         source = load(times.partition("-")[0])

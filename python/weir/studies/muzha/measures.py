@@ -145,7 +145,7 @@ def share(contests: Contests, label: str, number: int = 0) -> Estimate:
 def pooled_share(contests: Contests, labels: Sequence[str]) -> Estimate:
     """Of the first of two flows, over several cases: their mean for each repeat, then over those.
 
-    Single cases differ so much from repeat to repeat that none of them decides alone.
+    Single cases differ from repeat to repeat by more than the claim, so that none decides alone.
     """
     shares: dict[int, list[float]] = {}
     for label in labels:
