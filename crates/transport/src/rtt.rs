@@ -160,6 +160,9 @@ impl RttEstimator {
     /// The retransmission timeout, back-off included.
     pub fn rto(&self) -> Duration {
         self.config.fixed_rto.unwrap_or_else(|| {
+            if self.backoff == 0 {
+                return self.base_rto();
+            }
             let doublings = self.backoff.min(self.config.max_doublings);
             let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
             let base = self.base_rto();

@@ -322,9 +322,13 @@ impl Sender {
     }
 
     /// Bytes of the next new segment, if the peer's window lets one go.
+    #[inline]
     pub(super) fn sendable(&self) -> u64 {
-        let allowed = self.new_data_in_window().min(self.mss);
-        if self.is_silly(allowed) { 0 } else { allowed }
+        match self.new_data_in_window() {
+            whole if whole >= self.mss => self.mss,
+            allowed if self.is_silly(allowed) => 0,
+            allowed => allowed,
+        }
     }
 
     /// The first offset that the peer's window or the window limit does not permit.
