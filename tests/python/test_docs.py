@@ -210,7 +210,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 
 
 @pytest.mark.realtime
-@pytest.mark.parametrize("page", ["README.md", "docs/python.md", "docs/getting-started.md"])
+@pytest.mark.parametrize("page", ["docs/python.md", "docs/getting-started.md"])
 def test_the_python_of_a_page_works(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,6 +118,14 @@ def test_what_runs_in_real_time_print(invoke: Invoke) -> None:
     check("manifest", weir.load("results/compare/latest").manifest)
 
 
+def test_what_a_bundle_and_a_citation_print(invoke: Invoke) -> None:
+    printed(invoke, "compare", "compare", "reno", *SHORT)
+    results = "results/compare/latest"
+    printed(invoke, "cite", "cite", results, "--json")
+    printed(invoke, "bundle", "bundle", results, "--out", "b.crate.zip", "--json")
+    printed(invoke, "bundle", "bundle", "--check", "b.crate.zip", "--json")
+
+
 def test_what_a_study_prints(invoke: Invoke) -> None:
     printed(invoke, "study", "study", "lab-udp", *SHORT)
 
