@@ -45,7 +45,7 @@ VERBS: dict[str, tuple[Callable[..., Any], ...]] = {
     "validate": (validation.comparison, validation.validate),
 }
 """What the options of a verb are those of."""
-MOST_WRITTEN = 47
+MOST_WRITTEN = 45
 """Options that only the command line has, and what turns all into Typer's."""
 
 FOLDER = Path(cli.__file__).parent

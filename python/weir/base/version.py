@@ -16,6 +16,6 @@ def described() -> str:
 
 
 def build() -> dict[str, Any]:
-    """As manifests have it, beside the version."""
+    """As manifests have it, next to the version."""
     commit, features = _native.build()
     return {"commit": commit, "features": features}

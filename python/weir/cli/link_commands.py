@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from weir.base.errors import InputError
 from weir.base.options import NETWORK, Option, flag
 from weir.base.options import of as known
-from weir.cli import output
+from weir.cli import options, output
 from weir.guest.options import GROUP, GuestOptions
 from weir.links.link import Link
 from weir.processes import ready as readiness
@@ -20,13 +20,7 @@ from weir.processes.ready import Ready
 if TYPE_CHECKING:
     from weir.guest.programs import Done
 
-Virtual = Annotated[
-    bool,
-    Option(
-        "Run in a guest in virtual time, without root. `weir stack kernel` builds its kernel.",
-        GROUP,
-    ),
-]
+Virtual = Annotated[bool, options.virtual("Run", GROUP)]
 Server = Annotated[
     str | None,
     Option(

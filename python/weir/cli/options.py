@@ -16,11 +16,18 @@ from weir.kernel.recipe import DEFAULT_SERIES
 OURS, GUESTS_OWN = ROUTERS = ("weir", "netem")
 """What shapes the traffic between the hosts in a guest."""
 
+
+def virtual(run: str, panel: str) -> Option:
+    """`--virtual`, whose help begins with `run`."""
+    about = "in a guest in virtual time, without root. `weir stack kernel` builds its kernel."
+    return Option(f"{run} {about}", panel)
+
+
 Json = Annotated[bool, Option("Print one JSON object on stdout instead of tables.", OUTPUT)]
 Quiet = Annotated[bool, Option("No progress bar and no messages on stderr.", OUTPUT, short="-q")]
 DryRun = Annotated[bool, Option("List the runs without starting them.", OUTPUT)]
 NoReport = Annotated[bool, Option("Draw no report.", OUTPUT)]
-Open = Annotated[bool, Option("Open the report in the browser.", OUTPUT, flag="--open")]
+Open = Annotated[bool, Option("Open the page in the browser.", OUTPUT, flag="--open")]
 Sets = Annotated[
     list[str] | None,
     Option(
@@ -38,14 +45,7 @@ Sweep = Annotated[
         metavar="KEY=A,B,C",
     ),
 ]
-Virtual = Annotated[
-    bool,
-    Option(
-        "With --world kernel: run in a guest in virtual time, without root. "
-        "`weir stack kernel` builds its kernel.",
-        MEASUREMENT,
-    ),
-]
+Virtual = Annotated[bool, virtual("With --world kernel: run", MEASUREMENT)]
 Kernel = Annotated[
     str | None,
     Option(

@@ -12,6 +12,7 @@ from rich.console import Group
 from weir.api import studies
 from weir.base.errors import InputError
 from weir.base.grid import Grid, cautioned
+from weir.base.options import Option
 from weir.cells.cells import count_text, decimals, spread_text
 from weir.cells.protocol import Cell, sources
 from weir.cli import complete, options, output, plans, table
@@ -56,9 +57,8 @@ _Name = Annotated[
 
 _Published = Annotated[
     bool,
-    typer.Option(
-        "--published",
-        help="Write one page of all numbers and claims of the five sources, next to ours. Studies "
+    Option(
+        "Write one page of all numbers and claims of the five sources, next to ours. Studies "
         "without results are run; others are taken from the results folder.",
     ),
 ]

@@ -90,7 +90,7 @@ def _page(
     port: Annotated[
         int, Option("Port on 127.0.0.1.", default_text="a free one", min=0, max=65535)
     ] = 0,
-    opened: Annotated[bool, Option("Open the page in the browser.", flag="--open")] = True,
+    opened: options.Open = True,
     quiet: bool,
     explorer: Explorer | None,
     job: Job | None,
