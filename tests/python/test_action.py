@@ -36,9 +36,9 @@ def judge(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def compared(folder: Path, loss: str) -> str:
-    words = ["compare", "reno", "--duration", "2s", "--repeat", "5", "--loss", loss, "-q"]
-    out = folder / loss
+def compared(folder: Path, rate: str) -> str:
+    words = ["compare", "reno", "--duration", "2s", "--repeat", "5", "--rate", rate, "-q"]
+    out = folder / rate
     subprocess.run([folder / "weir-venv/bin/weir", *words, "--out", out], check=True, cwd=folder)
     return str(out / "compare" / "latest")
 
@@ -61,7 +61,7 @@ def test_a_suite_is_judged_and_a_baseline_is_heeded(folder: Path) -> None:
 
 
 def test_results_are_compared(folder: Path) -> None:
-    before, after = compared(folder, "1%"), compared(folder, "5%")
+    before, after = compared(folder, "10mbit"), compared(folder, "5mbit")
     same = judge(folder, BEFORE=before, AFTER=before)
     assert same.returncode == 0, same.stdout
     assert (folder / "report" / "diff.md").read_text().startswith("```")
