@@ -115,7 +115,7 @@ def _outranking(some: Sequence[Prediction], others: Sequence[Prediction]) -> lis
     best = max((one for one in others if one.runs), key=gain, default=None)
     if best is None:
         return list(some)
-    # A prediction counts beside measurements only if it promises much more than the best of them.
+    # A prediction counts next to measurements only if it promises much more than the best of them.
     return measured or [one for one in some if gain(one) > _PROMISES * gain(best)]
 
 

@@ -21,7 +21,7 @@ NUMBERS = (IN_INTERVAL, NEAR, CLOSE, FACTOR, OFF, TOO_FEW, WORDS, MISSING)
 """Verdicts on numbers, from the best."""
 CLAIMS = ("agrees", "differs", "inconclusive", MISSING)
 NEEDS_REASON = frozenset({FACTOR, OFF, "differs"})
-"""Verdicts beside which a reader expects a reason."""
+"""Verdicts for which a reader expects a reason."""
 
 _NEAR, _CLOSE, _FACTOR = 1.10, 1.25, 2.0
 _WIDEST = 1.0
