@@ -167,8 +167,18 @@ impl LoggedConnection {
         if is_of_network { rows.without_limits(OF_NETWORK) } else { rows }
     }
 
-    fn on_sent(&mut self, time: u64, data: &Value) {
+    /// Counts a packet. What was in flight before the first one was of a handshake, whose metrics some stacks log first: no data
+    /// has begun then.
+    fn note_packet(&mut self) {
+        if self.packets == 0 {
+            self.data_start = None;
+            self.holder.forget_beginning();
+        }
         self.packets += 1;
+    }
+
+    fn on_sent(&mut self, time: u64, data: &Value) {
+        self.note_packet();
         let frames = Frames::of(data);
         let size = self.size(data, &frames);
         self.holder.set_blocked(frames.blocked.filter(|is_blocked| *is_blocked));
@@ -204,7 +214,7 @@ impl LoggedConnection {
     }
 
     fn on_received(&mut self, time: u64, data: &Value) {
-        self.packets += 1;
+        self.note_packet();
         self.reported.has_answer |= self.reported.has_sent;
         let frames = Frames::of(data);
         self.holder.set_blocked(frames.blocked.filter(|is_blocked| !is_blocked));
@@ -373,7 +383,7 @@ impl LoggedConnection {
                 self.sent.record_delivered(time, left);
             }
         }
-        if !self.reported.has_sent {
+        if self.packets == 0 {
             self.take_totals(time, data);
         }
         if let Some(count) = amount(data, &["pto_count"]) {

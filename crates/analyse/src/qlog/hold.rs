@@ -89,6 +89,11 @@ impl Holder {
         }
     }
 
+    /// What was taken for data was none: it begins later.
+    pub(crate) fn forget_beginning(&mut self) {
+        self.has_begun = false;
+    }
+
     /// A packet was sent: the time since the one before was the pacer's if it is what the pacer needs.
     pub(crate) fn on_sent(&mut self, time: u64, size: u64, slices: &mut Slices) {
         self.begin(time);

@@ -305,6 +305,34 @@ fn a_log_of_the_network_has_no_verdict() {
     assert!(row.limit_note.expect("a reason").contains("neither end"));
 }
 
+/// aioquic logs the bytes in flight before the packet that they are in, also of its handshake.
+#[test]
+fn a_handshake_waits_for_no_application() {
+    let metrics = |bytes: u64| json!({ "congestion_window": 2_100, "bytes_in_flight": bytes });
+    let crypto = json!({
+        "header": { "packet_type": "initial", "packet_number": 0 },
+        "raw": { "length": 1_200 }, "frames": [{ "frame_type": "crypto" }],
+    });
+    let of = |first: &str, at: f64| {
+        let mut events = vec![
+            (at, "recovery:metrics_updated", metrics(1_200)),
+            (1.0, "transport:packet_sent", crypto.clone()),
+            (51.0, "recovery:metrics_updated", metrics(0)),
+            (100.0, "transport:packet_sent", sent(1)),
+            (100.0, "transport:packet_sent", sent(2)),
+            (150.0, "transport:packet_received", acked(&[[1, 2]])),
+        ];
+        if !first.is_empty() {
+            events.insert(0, (0.0, first, crypto.clone()));
+        }
+        row(document(events).to_string().as_bytes())
+    };
+    for (first, at) in [("", 0.0), ("", 1.0), ("transport:packet_received", 1.0)] {
+        let row = of(first, at);
+        assert_eq!(row.limited_application, Some(0.0), "{first} {at}: {row:?}");
+    }
+}
+
 /// A stack that paces and does not log its rate sends full packets while there is data.
 #[test]
 fn full_packets_are_no_sign_of_the_application() {
