@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import signal
 import time
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +15,13 @@ import pytest
 from conftest import Invoke, started
 from test_schemas import check
 
-from weir.search.hunt import decisive
+from weir.base.errors import InputError
+from weir.running.execution import Execution
+from weir.scenario.source import SIM
+from weir.search import goals
+from weir.search import space as spaces
+from weir.search.hunt import SearchOptions, Target, decisive, search
+from weir.search.journal import Answer, Journal
 
 BOUNDS = """
 "topology.rate" = "{1mbit..4mbit}"
@@ -76,6 +85,31 @@ def test_the_same_search_gives_the_same_result_with_any_workers(
 
     other = sorted((tmp_path / "results/search").iterdir())[-2] / "journal.jsonl"
     assert answers(other.read_text("utf-8")) == answers(journal)
+
+
+def test_workers_in_other_processes_give_the_same_result(tmp_path: Path) -> None:
+    (hunt,) = goals.hunts(["bufferbloat"], "scalable", None)
+    sets = (("measure.duration", "3s"),)
+    target = Target.of(hunt, spaces.read(tmp_path / "bounds.toml"), sets, SIM)
+    options = SearchOptions(budget="32", shrink=False)
+    one = search(target, options, Execution(out=tmp_path, jobs=1))
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        other = search(target, options, Execution(out=tmp_path, executor=pool))
+    assert replace(one, journal="") == replace(other, journal="")
+
+
+def test_a_journal_without_its_end_is_read(tmp_path: Path) -> None:
+    journal = Journal.open(tmp_path, "search", {"a": 1}, resume=False)
+    journal.keep("one", Answer([1.5, None]))
+    assert journal.end_batch(0, 2.5) == 2.5
+    journal.close()
+    file = journal.path / "journal.jsonl"
+    file.write_text(file.read_text("utf-8") + '{"key": "two", "val', "utf-8")
+    again = Journal.open(tmp_path, "search", {"a": 1}, resume=True)
+    assert again.answers == {"one": Answer([1.5, None])}
+    assert again.end_batch(0, 99.0) == 2.5, "the time of the first call counts"
+    with pytest.raises(InputError, match="nothing to resume"):
+        Journal.open(tmp_path, "search", {"a": 2}, resume=True)
 
 
 def test_a_killed_search_goes_on_to_the_same_result(invoke: Invoke, tmp_path: Path) -> None:

@@ -80,7 +80,9 @@ def search(
     ] = None,
     scenario: Annotated[
         Path | None,
-        Option("Scenario in place of the goal's, with --space.", MEASUREMENT, metavar="FILE"),
+        Option(
+            "Scenario in place of the goal's; usually with --space.", MEASUREMENT, metavar="FILE"
+        ),
     ] = None,
     space: options.Space = None,
     minimise: Annotated[
@@ -109,7 +111,8 @@ def search(
         targets = [_aimed(own, keys, in_world)]
     else:
         found = goals.hunts(goal or [], stack, against)
-        targets = [Target.of(one, keys, overrides, in_world) for one in found]
+        own_path = None if scenario is None else read(scenario)
+        targets = [Target.of(one, keys, overrides, in_world, own_path) for one in found]
     findings = []
     for target in targets:
         finding = hunt.search(target, tried, how, lambda text: output.note(text, quiet=quiet))
@@ -139,12 +142,7 @@ def _own(
     expression = Expression.parse(minimise or maximise or "")
     basis = goals.WEAKNESSES["starve" if against is not None else "bufferbloat"]
     one = goals.Hunt(basis, stack or "", against or "")
-    if scenario is None:
-        target = Target.of(one, {}, overrides, SIM)
-    else:
-        stacks = [(f"flow.{n}.stack", s) for n, s in enumerate((stack, against)) if s is not None]
-        source = read(scenario, (*stacks, *overrides))
-        target = replace(Target.of(one, {}, (), SIM), source=source)
+    target = Target.of(one, {}, overrides, SIM, scenario and read(scenario))
     reference = None
     if expression.has_reference:
         if against is None:

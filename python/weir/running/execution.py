@@ -12,6 +12,7 @@ from typing import TypedDict, Unpack
 
 from weir import _native
 from weir.base.errors import InputError
+from weir.kernel import cache
 from weir.results.results import Results, load
 from weir.running import runner
 from weir.running.options import RESULTS, Dask, Jobs, Out, Pcap, Resume, RunsOn, ShowProgress
@@ -82,7 +83,10 @@ def workers(worlds: AbstractSet[str], how: Execution) -> Iterator[tuple[Executor
 
     Raises:
         InputError: `--dask` has no cluster, or these worlds cannot run there.
+        KernelError: runs need a guest kernel, and there is none.
     """
+    if worlds & set(GUESTS) and how.executor is None:
+        _ = cache.needed()
     is_real_time = bool(worlds - {SIM, *GUESTS})
     jobs = how.jobs or (1 if is_real_time else runner.default_jobs())
     with _executor(worlds, None, how) as executor:

@@ -7,6 +7,7 @@ import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
 from typing import Annotated, Any
 
@@ -27,6 +28,7 @@ from weir.statistics.intervals import Estimate, mean_interval
 
 _BATCH = 16
 _SEEDS = 1
+_MOST_CHECKS = 150
 _JUDGES = 5
 _MORE_JUDGES = 20
 _AGREED = 0.9
@@ -48,6 +50,9 @@ class SearchOptions:
     stop: Annotated[bool, Option("End a search as soon as the failure is found.", MEASUREMENT)] = (
         True
     )
+    shrink: Annotated[
+        bool, Option("Leave out of the scenario what the failure does not need.", MEASUREMENT)
+    ] = True
     random: Annotated[
         bool, Option("Draw every network at random, to compare the search with.", MEASUREMENT)
     ] = False
@@ -68,16 +73,26 @@ class Target:
 
     @classmethod
     def of(
-        cls, hunt: Hunt, keys: Mapping[str, str | Sequence[str]], sets: Overrides, world: str
+        cls,
+        hunt: Hunt,
+        keys: Mapping[str, str | Sequence[str]],
+        sets: Overrides,
+        world: str,
+        scenario: Source | None = None,
     ) -> Target:
-        """The target of a named goal. `keys` replace those of its space."""
+        """The target of a named goal. `keys` and `scenario` replace those of the goal."""
         goal = hunt.goal
         stated = {key for key, _ in sets}
         own = {k: v for k, v in goal.space.items() if k.removesuffix("?") not in stated}
-        source = Source(hunt.filled(goal.scenario), goal.name, sets).in_world(world)
+        source = Source(hunt.filled(goal.scenario), goal.name, sets)
+        if scenario is not None:
+            stacks = (("flow.0.stack", hunt.stack), ("flow.1.stack", hunt.against))
+            known = len(scenario.effective().fields["flow"])
+            source = replace(scenario, overrides=(*stacks[:known], *scenario.overrides, *sets))
+        source = source.in_world(world)
         reference = None
         if goal.old:
-            keys_of_old = (*sets, ("flow.0.stack", hunt.filled(goal.old)))
+            keys_of_old = (*source.overrides, ("flow.0.stack", hunt.filled(goal.old)))
             other = goal.old_world or world
             reference = replace(source, overrides=keys_of_old, world=SIM).in_world(other)
         return cls(
@@ -222,7 +237,8 @@ class _Search:
         needed = self._needed(score)
         checks = 0
         for judges in (_JUDGES, _MORE_JUDGES):
-            shrinker = Shrinker(lambda tried, n=judges: self._fails(tried, needed, n))  # type: ignore[misc]
+            fails = partial(self._fails, needed=needed, judges=judges)
+            shrinker = Shrinker(fails, _MOST_CHECKS if self.options.shrink else 0)
             small = shrinker.shrink(keys)
             checks += shrinker.checks
             tell(f"shrunk from {len(keys)} to {len(small)} keys in {shrinker.checks} checks")

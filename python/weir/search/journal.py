@@ -110,7 +110,7 @@ class Journal:
         whole = [line for line in lines if line.endswith("\n")]
         if whole != lines:
             write_text(file, "".join(whole).rstrip("\n"))
-        for line in whole:
+        for line in filter(str.strip, whole):
             try:
                 row = json.loads(line)
             except ValueError:

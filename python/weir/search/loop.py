@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -136,8 +136,9 @@ class Loop:
                 f"interrupted; {len(self.journal.answers)} answers are kept in "
                 f"{self.journal.path}; give the same command with --resume to go on"
             ) from None
-        now = time.monotonic() - self._started
-        self._elapsed = max(self._elapsed, self.journal.end_batch(self._batches, now))
+        now = time.monotonic()
+        self._elapsed = self.journal.end_batch(self._batches, now - self._started)
+        self._started = now - self._elapsed  # after a resume, the time before it counts too
         self._batches += 1
         return [
             self.journal.answers[key] if runs else Answer((), self.refused[key])
@@ -183,7 +184,9 @@ class Loop:
             (key, variant, run) for key, runs in pending.items() for variant, run in enumerate(runs)
         ]
         indexed = [run_of(r.case, r.seed, number) for number, (*_, r) in enumerate(numbered)]
-        control = _native.RunControl()
+        # Other processes cannot be watched from here.
+        is_here = isinstance(self._pool, ThreadPoolExecutor)
+        control = _native.RunControl() if is_here else None
         try:
             for run, future in each(indexed, self._pool, self._jobs, control):
                 key, variant, _ = numbered[run.index]
@@ -197,7 +200,8 @@ class Loop:
                 if len(waiting[key]) == len(pending[key]):
                     self._keep(key, waiting.pop(key))
         finally:
-            control.stop()
+            if control is not None:
+                control.stop()
 
     def _keep(self, key: str, tables: Mapping[int, Mapping[str, pl.DataFrame]]) -> None:
         if key in self.journal.answers:  # one of its runs failed

@@ -28,7 +28,7 @@ class Shrinker:
     """Simplifies keys as long as `fails` holds, with `most` checks at most."""
 
     fails: Fails
-    most: int = 150
+    most: int
     checks: int = 0
     _known: dict[str, bool] = field(default_factory=dict)
 
