@@ -300,8 +300,8 @@ class RunResult:
     def table(self, name: str) -> Table:
         """Return the table called ``name``. Raises ``KeyError`` if there is none."""
 
-    def write_to(self, folder: str | PathLike[str]) -> None:
-        """Write every table into ``folder``, as an Arrow IPC file ``NAME.arrow``."""
+    def to_json(self) -> str:
+        """Return every table as one JSON object: name, then column, then the column's type and cells."""
 
 @final
 class HostPart:

@@ -12,6 +12,7 @@ from conftest import REAL_TIME
 
 import weir
 from weir import _native
+from weir.guest.world import tables_of
 from weir.results.results import TABLES
 from weir.running import runner
 from weir.scenario.plans import Comparison, scenario_plan
@@ -113,15 +114,20 @@ def test_tables_are_read_by_anything_that_knows_arrow() -> None:
         result.table("flow")
 
 
-def test_tables_are_written_as_arrow_files(tmp_path: Path) -> None:
+def test_tables_pass_through_json() -> None:
     result = checked().run(1)
-    result.write_to(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {f"{name}.arrow" for name in result.tables}
-    for name in result.tables:
-        written = pl.read_ipc(tmp_path / f"{name}.arrow")
-        assert written.equals(pl.DataFrame(result.table(name))), name
-    with pytest.raises(OSError, match=r"nowhere/summary\.arrow: "):
-        result.write_to(tmp_path / "nowhere")
+    read = tables_of(result.to_json())
+    assert set(read) == set(result.tables)
+    for name, table in read.items():
+        assert table.equals(pl.DataFrame(result.table(name))), name
+        assert table.schema == pl.DataFrame(result.table(name)).schema, name
+    assert {dtype for table in read.values() for dtype in table.dtypes} == {
+        pl.Boolean,
+        pl.Float64,
+        pl.String,
+        pl.UInt32,
+        pl.UInt64,
+    }
 
 
 def test_the_same_seed_gives_the_same_tables() -> None:

@@ -53,7 +53,7 @@ fn run(transport: TransportSpec) -> Outcome {
 /// Goodput in Mbit/s and mean queue delay in ms.
 fn measured(transport: TransportSpec) -> (f64, f64) {
     let flow = &run(transport).flows[0];
-    (flow.goodput_mbps, flow.queue_delay_ms_mean.expect("packets"))
+    (flow.goodput_mbps.expect("a measured flow"), flow.queue_delay_ms_mean.expect("packets"))
 }
 
 fn ours(controller: &str) -> (f64, f64) {

@@ -1,11 +1,9 @@
 //! The one entry point of every experiment, and its result tables.
 
-use std::fs::File;
-use std::io::{self, BufWriter};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use arrow_ipc::writer::FileWriter;
 use weir_scene::{Outcome, RunSpec};
 use weir_trace::Capture;
 use weir_units::Instant;
@@ -132,30 +130,9 @@ impl Results {
         &self.tables
     }
 
-    /// Writes every table into `folder`, as an Arrow IPC file `NAME.arrow`.
-    ///
-    /// # Errors
-    /// What the system refuses, with the file's path.
-    pub fn write_to(&self, folder: &Path) -> io::Result<()> {
-        for table in &self.tables {
-            let path = folder.join(format!("{}.arrow", table.name));
-            write_ipc(table, &path).map_err(|error| {
-                io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-            })?;
-        }
-        Ok(())
+    /// Every table as one JSON object: name, then column, then the column's type and cells.
+    pub fn to_json(&self) -> String {
+        let tables: BTreeMap<_, _> = self.tables.iter().map(|table| (table.name, table)).collect();
+        serde_json::to_string(&tables).expect("tables have text keys")
     }
-}
-
-fn write_ipc(table: &Table, path: &Path) -> io::Result<()> {
-    let file = BufWriter::new(File::create(path)?);
-    let schema = table.batch.schema();
-    FileWriter::try_new(file, &schema)
-        .and_then(|mut writer| {
-            writer.write(&table.batch)?;
-            writer.into_inner()
-        })
-        .map_err(io::Error::other)?
-        .into_inner()?;
-    Ok(())
 }

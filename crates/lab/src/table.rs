@@ -5,9 +5,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
 use weir_trace::{
     AckRow, ArrivalRow, EventRow, FlowRow, FrameRow, LinkRow, NodeRow, QueueRow, RequestRow,
     SampleRow, SummaryRow,
@@ -22,6 +25,33 @@ pub struct Table {
     pub batch: RecordBatch,
 }
 
+/// The columns by their names, each as the name of its type in Arrow and its cells. Every number can be read back exactly.
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let schema = self.batch.schema();
+        let mut map = serializer.serialize_map(Some(schema.fields().len()))?;
+        for (field, array) in schema.fields().iter().zip(self.batch.columns()) {
+            map.serialize_entry(field.name(), &(field.data_type().to_string(), Cells(array)))?;
+        }
+        map.end()
+    }
+}
+
+/// The cells of a column.
+struct Cells<'a>(&'a ArrayRef);
+
+impl Serialize for Cells<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0.data_type() {
+            DataType::Boolean => serializer.collect_seq(self.0.as_boolean()),
+            DataType::UInt32 => serializer.collect_seq(self.0.as_primitive::<UInt32Type>()),
+            DataType::UInt64 => serializer.collect_seq(self.0.as_primitive::<UInt64Type>()),
+            DataType::Float64 => serializer.collect_seq(self.0.as_primitive::<Float64Type>()),
+            _ => serializer.collect_seq(self.0.as_string::<i32>()),
+        }
+    }
+}
+
 /// Columns with their names and types.
 pub type Columns = Vec<(Field, ArrayRef)>;
 
@@ -31,15 +61,15 @@ pub trait Cell: Sized {
     const TYPE: DataType;
     /// Whether it may be missing.
     const NULLABLE: bool = false;
-    /// A column of them.
-    fn array(cells: impl Iterator<Item = Self>) -> ArrayRef;
+    /// A column of them. It is compiled once per type, not once per column.
+    fn array(cells: &mut dyn Iterator<Item = Self>) -> ArrayRef;
 }
 
 macro_rules! cells {
     ($($type:ty, $data:ident, $array:ty;)*) => {$(
         impl Cell for $type {
             const TYPE: DataType = DataType::$data;
-            fn array(cells: impl Iterator<Item = Self>) -> ArrayRef {
+            fn array(cells: &mut dyn Iterator<Item = Self>) -> ArrayRef {
                 Arc::new(cells.map(Some).collect::<$array>())
             }
         }
@@ -47,7 +77,7 @@ macro_rules! cells {
         impl Cell for Option<$type> {
             const TYPE: DataType = DataType::$data;
             const NULLABLE: bool = true;
-            fn array(cells: impl Iterator<Item = Self>) -> ArrayRef {
+            fn array(cells: &mut dyn Iterator<Item = Self>) -> ArrayRef {
                 Arc::new(cells.collect::<$array>())
             }
         }
@@ -316,8 +346,8 @@ pub(crate) fn summary(row: &SummaryRow) -> Table {
 }
 
 /// A column: its name and type, and its cells.
-pub fn column<C: Cell>(name: &str, cells: impl Iterator<Item = C>) -> (Field, ArrayRef) {
-    (Field::new(name, C::TYPE, C::NULLABLE), C::array(cells))
+pub fn column<C: Cell>(name: &str, mut cells: impl Iterator<Item = C>) -> (Field, ArrayRef) {
+    (Field::new(name, C::TYPE, C::NULLABLE), C::array(&mut cells))
 }
 
 /// A column `PREFIX.NAME` for each name, sorted; null where a row has no such value.

@@ -45,9 +45,9 @@ impl RunResult {
         })
     }
 
-    /// Writes every table into `folder`, as an Arrow IPC file `NAME.arrow`.
-    fn write_to(&self, folder: PathBuf) -> PyResult<()> {
-        Ok(self.0.write_to(&folder)?)
+    /// Every table as one JSON object: name, then column, then the column's type and cells.
+    fn to_json(&self) -> String {
+        self.0.to_json()
     }
 }
 

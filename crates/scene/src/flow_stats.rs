@@ -212,10 +212,11 @@ impl FlowStats {
         fill_counts(&mut row, first, last);
         let seconds = to.saturating_since(*from).as_secs_f64();
         if seconds > 0.0 {
-            row.goodput_mbps = row.delivered_bytes as f64 * 8e-6 / seconds;
+            let goodput = row.delivered_bytes as f64 * 8e-6 / seconds;
             let sent = last.sent_ip_bytes - first.sent_ip_bytes;
-            row.throughput_mbps = sent as f64 * 8e-6 / seconds;
-            row.share = capacity_mbps(*from, *to).map(|capacity| row.goodput_mbps / capacity);
+            row.goodput_mbps = Some(goodput);
+            row.throughput_mbps = Some(sent as f64 * 8e-6 / seconds);
+            row.share = capacity_mbps(*from, *to).map(|capacity| goodput / capacity);
         }
         row.set_rtt(&self.rtt.spread());
         row.set_delay(&self.delay.spread());

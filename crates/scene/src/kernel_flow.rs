@@ -292,7 +292,7 @@ mod tests {
             (row.delivered_bytes, row.sent_segments, row.loss_ratio),
             (8_000, 8, Some(0.25))
         );
-        assert_eq!((row.goodput_mbps, row.share), (0.064, Some(0.5)));
+        assert_eq!((row.goodput_mbps, row.share), (Some(0.064), Some(0.5)));
         assert_eq!((row.fct_s, row.completed), (Some(1.9), true));
         assert_eq!((row.timeouts, row.retransmits_fast, row.time_rto_s), (None, None, None));
     }

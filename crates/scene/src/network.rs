@@ -10,7 +10,7 @@ use crate::error::SpecError;
 use crate::link::{HostedLink, PacketLink};
 use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
-use crate::radio::{HostedRadio, RadioOutput, reason_name};
+use crate::radio::{HostedRadio, Medium, RadioOutput, reason_name};
 use crate::run_log::RunLog;
 use crate::side::{Side, wake_up};
 use crate::spec::{FlowSpec, LinkSpec, RunSpec};
@@ -32,7 +32,9 @@ pub struct Network<Q, L: Debug = ()> {
     /// Links that have an event pending: while there are any, packets are in flight.
     busy_links: usize,
     /// Where flows go over radio in place of links.
-    radio: Option<Box<HostedRadio<L>>>,
+    radio: Option<Box<dyn Medium<L>>>,
+    /// When the pending event of the radio network is due; one at any other time is outdated.
+    radio_armed: Option<Instant>,
     /// Nothing happens from here on.
     end: Instant,
     hash: TraceHash,
@@ -48,8 +50,24 @@ struct Routes {
     routers: [u8; 2],
 }
 
+impl<Q: EventQueue> Network<Q> {
+    /// As [`new`](Self::new), with the radio network of `spec` where it has one.
+    ///
+    /// # Errors
+    /// For a link and a radio network that cannot be.
+    pub fn with_radio(spec: &RunSpec, seed: u64) -> Result<Self, SpecError> {
+        let mut network = Self::new(spec, seed)?;
+        if let Some(radio) = &spec.radio {
+            network.radio = Some(Box::new(HostedRadio::new(radio, seed, &spec.measure)?));
+            network.move_nodes();
+            network.arm_radio();
+        }
+        Ok(network)
+    }
+}
+
 impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
-    /// The links of `spec`, empty, and no event. All randomness comes from `seed`.
+    /// The links of `spec`, empty, and no event; no radio network. All randomness comes from `seed`.
     ///
     /// # Errors
     /// For a link that cannot be.
@@ -57,9 +75,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         let links: Result<Vec<HostedLink<L>>, SpecError> =
             spec.links.iter().map(|link| HostedLink::new(link, seed)).collect();
         let end = Instant::ZERO + spec.measure.duration;
-        let radio = spec.radio.as_ref().map(|radio| HostedRadio::new(radio, seed, &spec.measure));
-        let radio = radio.transpose()?.map(Box::new);
-        let mut network = Self {
+        Ok(Self {
             now: Instant::ZERO,
             links: links?,
             notes: RunLog::new(spec.flows.len(), spec.measure.max_events),
@@ -68,14 +84,12 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             routes: spec.flows.iter().map(|flow| Routes::new(flow, &spec.links)).collect(),
             route_of: (0u32..).zip(&spec.flows).map(|(index, _)| index).collect(),
             busy_links: 0,
-            radio,
+            radio: None,
+            radio_armed: None,
             end,
             hash: TraceHash::default(),
             senders_wait: spec.links.iter().any(|link| link.one_at_a_time),
-        };
-        network.move_nodes();
-        network.arm_radio();
-        Ok(network)
+        })
     }
 
     /// The next event, if it comes before `end`; time moves on to it.
@@ -193,7 +207,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
     /// time moves on with it.
     pub fn next_radio_output(&mut self) -> Option<RadioOutput<L>> {
         let radio = self.radio.as_mut()?;
-        if radio.armed.is_none_or(|armed| armed > self.now) {
+        if self.radio_armed.is_none_or(|armed| armed > self.now) {
             return None;
         }
         // What is due at the same time comes afterwards, and nothing at the end.
@@ -201,7 +215,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         let happening = radio.poll(horizon.min(self.end - Duration::from_nanos(1)));
         match happening {
             None => {
-                radio.armed = None;
+                self.radio_armed = None;
                 self.arm_radio();
                 None
             }
@@ -231,27 +245,27 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
     /// # Errors
     /// Says how many.
     pub fn check_radio(&self) -> Result<(), String> {
-        self.radio.as_ref().map_or(Ok(()), |radio| radio.check(self.now))
+        self.radio.as_ref().map_or(Ok(()), |radio| radio.hosted().check(self.now))
     }
 
     /// How often the route of a flow over radio changed.
     pub(crate) fn route_changes(&self, flow: u32) -> Option<u64> {
-        self.radio.as_ref().map(|radio| radio.route_changes(flow as usize))
+        self.radio.as_ref().map(|radio| radio.hosted().route_changes(flow as usize))
     }
 
     /// The nodes between which a flow runs over radio.
     pub(crate) fn flow_ends(&self, flow: u32) -> Option<(u32, u32)> {
-        self.radio.as_ref().map(|radio| radio.flow_ends(flow as usize))
+        self.radio.as_ref().map(|radio| radio.hosted().flow_ends(flow as usize))
     }
 
     /// The radio network.
-    pub fn radio(&mut self) -> Option<&mut HostedRadio<L>> {
-        self.radio.as_deref_mut()
+    pub fn radio(&mut self) -> Option<&mut HostedRadio> {
+        self.radio.as_mut().map(|radio| radio.hosted_mut())
     }
 
     /// Whether any packet is in flight.
     pub fn is_busy(&self) -> bool {
-        self.busy_links > 0 || self.radio.as_ref().is_some_and(|radio| radio.is_busy())
+        self.busy_links > 0 || self.radio.as_ref().is_some_and(|radio| radio.hosted().is_busy())
     }
 
     /// The hash over every delivery so far.
@@ -310,8 +324,8 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
     fn arm_radio(&mut self) {
         let Some(radio) = &mut self.radio else { return };
         let Some(next) = radio.next_time() else { return };
-        if radio.armed.is_none_or(|armed| next < armed) {
-            radio.armed = Some(next);
+        if self.radio_armed.is_none_or(|armed| next < armed) {
+            self.radio_armed = Some(next);
             self.queue.push(next.max(self.now), Event::Radio);
         }
     }

@@ -111,7 +111,7 @@ impl Recorder {
             .map(|(i, link)| self.probes[i as usize].row(i, &spec.links[i as usize], now, link))
             .collect();
         let monitored = spec.links.iter().position(|link| link.monitored);
-        let goodputs: Vec<f64> = rows.iter().map(|row| row.goodput_mbps).collect();
+        let goodputs: Vec<f64> = rows.iter().filter_map(|row| row.goodput_mbps).collect();
         let measured = flows.iter().filter_map(|flow| flow.flow_stats().measured()).collect();
         let (goodput_mbps, throughput_mbps) = aggregate::rates(measured).unzip();
         let summary = SummaryRow {

@@ -43,7 +43,7 @@ const WATCHED_EVERY: u64 = 4_096;
 
 impl<S: Deref<Target = RunSpec>, Q: EventQueue> World<S, Q> {
     pub(crate) fn new(spec: S, seed: u64) -> Result<Self, SimError> {
-        let mut net = Network::new(&spec, seed)?;
+        let mut net = Network::with_radio(&spec, seed)?;
         let run = Run::new(spec, seed);
         run.schedule(&mut net);
         let flow_table = FlowTable::new(&run.spec, seed, &mut net);

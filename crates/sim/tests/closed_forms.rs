@@ -142,7 +142,7 @@ fn reno_follows_mathis_at_fixed_loss() {
         let outcome = path.run(1);
         let flow = &outcome.flows[0];
         assert!(flow.timeouts.unwrap() * 100 <= flow.retransmits, "{row:?}", row = flow);
-        let measured = flow.goodput_mbps * 1e6 / 8.0 / 1448.0;
+        let measured = flow.goodput_mbps.expect("a measured flow") * 1e6 / 8.0 / 1448.0;
         let expected = libm::sqrt(1.5 / p) / 0.040;
         assert_close(&format!("segments per second at p = {p}"), measured, expected, 0.15);
     }

@@ -22,7 +22,8 @@ fn utilisation(outcome: &Outcome) -> f64 {
 
 /// The first flow's goodput over the second's.
 fn ratio(outcome: &Outcome) -> f64 {
-    outcome.flows[0].goodput_mbps / outcome.flows[1].goodput_mbps
+    outcome.flows[0].goodput_mbps.expect("a measured flow")
+        / outcome.flows[1].goodput_mbps.expect("a measured flow")
 }
 
 /// Flows of these round trips over 50 Mbit/s that mark what waits for longer than a millisecond, which is
@@ -153,7 +154,7 @@ fn ledbat_ignores_queues_on_the_way_back() {
         let outcome = run(&spec, 1).expect("a run");
         let waits = outcome.links[1].queue_delay_ms_p50.expect("a queue");
         assert!(waits > 200.0, "the way back waits {waits} ms");
-        outcome.flows[0].goodput_mbps
+        outcome.flows[0].goodput_mbps.expect("a measured flow")
     };
     let (one_way, round_trip) = (goodput(true), goodput(false));
     assert!(one_way > 10.0 * round_trip, "{one_way} and {round_trip} Mbit/s");

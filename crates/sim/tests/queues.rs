@@ -40,7 +40,7 @@ fn capable(stack: &str) -> Flow {
 }
 
 fn goodputs(outcome: &Outcome) -> Vec<f64> {
-    outcome.flows.iter().map(|flow| flow.goodput_mbps).collect()
+    outcome.flows.iter().map(|flow| flow.goodput_mbps.expect("a measured flow")).collect()
 }
 
 /// RFC 8033 §4: the delay is held at its reference whatever the number of flows; Pan et al., "PIE: a
@@ -141,7 +141,9 @@ fn dualpi2_couples_two_kinds_of_senders() {
         let any_ect = DualPi2Config { classifier: Classifier::AnyEct, ..DualPi2Config::DEFAULT };
         let outcome = minute(QueueConfig::DualPi2(any_ect), Rate::from_mbit(rate), &flows);
         let (classic, scalable) = outcome.flows.split_at(each);
-        let sum = |flows: &[FlowRow]| flows.iter().map(|flow| flow.goodput_mbps).sum::<f64>();
+        let sum = |flows: &[FlowRow]| {
+            flows.iter().map(|flow| flow.goodput_mbps.expect("a measured flow")).sum::<f64>()
+        };
         let ratio = sum(scalable) / sum(classic);
         assert!((0.5..2.0).contains(&ratio), "{rate} Mbit/s, {rtt} ms: {ratio}");
         let delay = |flow: &FlowRow| flow.queue_delay_ms_mean.unwrap();

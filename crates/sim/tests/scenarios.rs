@@ -30,7 +30,7 @@ fn single_flows_fill_the_link_as_the_buffer_allows() {
                 "{:11} {buffer:7} {:6.0} {:13.0} {:5} {:4} {:9} {:7}",
                 flow.stack,
                 link.utilisation.unwrap() * 1e3,
-                flow.goodput_mbps * 1e3,
+                flow.goodput_mbps.expect("a measured flow") * 1e3,
                 flow.retransmits,
                 flow.timeouts.unwrap(),
                 micros(flow.queue_delay_ms_mean),
@@ -88,7 +88,7 @@ fn a_constant_rate_is_neither_hurried_nor_held_back() {
         let mut spec = Path::default().spec(&[flow], secs(20));
         spec.measure.warmup = secs(2);
         let row = run(&spec, 1).unwrap().flows.remove(0);
-        assert!((row.goodput_mbps - 2.0).abs() < 0.01, "{row:?}");
+        assert!((row.goodput_mbps.expect("a measured flow") - 2.0).abs() < 0.01, "{row:?}");
         assert!(
             row.rtt_samples == 0 || row.time_app_limited_s.is_some_and(|s| s > 17.0),
             "{row:?}"

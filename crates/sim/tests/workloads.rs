@@ -62,8 +62,9 @@ fn a_closed_loop_on_an_empty_path_has_its_closed_form() {
             let ideal = bytes as f64 * 8.0 / exchange / 1e3;
             // One request more or less in 40 s.
             let rounding = bytes as f64 * 8e-6 / 40.0;
-            let off = (row.goodput_mbps - ideal).abs();
-            assert!(off <= rounding, "{stack}, {bytes}: {} not {ideal}", row.goodput_mbps);
+            let goodput = goodput(row);
+            let off = (goodput - ideal).abs();
+            assert!(off <= rounding, "{stack}, {bytes}: {goodput} not {ideal}");
         }
     }
 }
@@ -168,7 +169,21 @@ fn an_open_loop_that_asks_too_much_falls_behind_and_loses_no_request() {
 }
 
 fn goodput(row: &FlowRow) -> f64 {
-    row.goodput_mbps
+    row.goodput_mbps.expect("a measured flow")
+}
+
+#[test]
+fn a_flow_that_ends_before_it_is_measured_has_no_goodput() {
+    let small = Workload::File { size: Bytes(10_000) };
+    let flows = [Flow::new(over("rack/cubic"), small), Flow::bulk("rack/cubic")];
+    let mut spec = Path::default().spec(&flows, secs(10));
+    spec.measure.warmup = secs(5);
+    let outcome = run(&spec, 1).unwrap();
+    let (ended, other) = (&outcome.flows[0], &outcome.flows[1]);
+    assert!(ended.completed && ended.fct_s < Some(5.0), "{ended:?}");
+    assert_eq!((ended.goodput_mbps, ended.throughput_mbps, ended.share), (None, None, None));
+    assert!(goodput(other) > 9.0, "{other:?}");
+    assert_eq!(outcome.summary.jain_index, None, "one flow has no fairness");
 }
 
 #[test]
@@ -224,9 +239,9 @@ fn background_datagrams_take_their_rate_and_leave_the_rest() {
     spec.measure.warmup = secs(20);
     let outcome = run(&spec, 1).unwrap();
     let (udp, tcp) = (&outcome.flows[0], &outcome.flows[1]);
-    assert!((udp.throughput_mbps - 4.0 * 1.028).abs() < 0.01, "{udp:?}");
-    assert!(udp.loss_ratio < Some(0.02) && udp.goodput_mbps > 3.92, "{udp:?}");
-    let rest = (10.0 - udp.goodput_mbps * 1.028) * 1_448.0 / 1_500.0;
+    assert!((udp.throughput_mbps.expect("a measured flow") - 4.0 * 1.028).abs() < 0.01, "{udp:?}");
+    assert!(udp.loss_ratio < Some(0.02) && goodput(udp) > 3.92, "{udp:?}");
+    let rest = (10.0 - goodput(udp) * 1.028) * 1_448.0 / 1_500.0;
     assert!(goodput(tcp) < rest + 0.01 && goodput(tcp) > 0.97 * rest, "{} of {rest}", goodput(tcp));
 }
 

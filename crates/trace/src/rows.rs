@@ -31,10 +31,10 @@ pub struct FlowRow {
     pub failure: Option<String>,
     /// Bytes handed to the receiving application, in order.
     pub delivered_bytes: u64,
-    /// `delivered_bytes` over the measured interval.
-    pub goodput_mbps: f64,
+    /// `delivered_bytes` over the measured interval; null for a flow that ended before it began.
+    pub goodput_mbps: Option<f64>,
     /// IP bytes of data packets that the sender put on the wire, over the measured interval.
-    pub throughput_mbps: f64,
+    pub throughput_mbps: Option<f64>,
     /// Goodput over the capacity of the monitored link on the flow's route; of the slowest link
     /// where none is monitored.
     pub share: Option<f64>,

@@ -163,7 +163,7 @@ def combined(rows: Sequence[Row]) -> Row:
     end = max(times) if all(time is not None for time in times) else None
     delays = [row["rtt_ms_p95"] or row["rtt_ms_max"] or 0.0 for row in rows]
     carried = sum(row["delivered_bytes"] for row in rows)
-    sums = math.fsum(row["goodput_mbps"] for row in rows)
+    sums = math.fsum(row["goodput_mbps"] or 0.0 for row in rows)
     return {
         "goodput_mbps": (carried * 8e-6 / end if end else sums) or None,
         "rtt_ms_p95": math.fsum(delays) / len(rows),

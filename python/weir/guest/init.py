@@ -92,8 +92,7 @@ def _carry_out(job: Path) -> dict[str, Any]:
         capture_from_zero=True,
         programs=asked["programs"],
     )
-    (job / TABLES).mkdir()
-    result.write_to(job / TABLES)
+    (job / TABLES).write_text(result.to_json(), encoding="utf-8")
     return {"error": None}
 
 

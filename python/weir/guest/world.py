@@ -71,8 +71,27 @@ def run(
             programs.keep(job)
         if pcap is not None:
             publish_capture(job / CAPTURE, pcap)
-        files = sorted((job / TABLES).glob("*.arrow"))
-        return {file.stem: pl.read_ipc(file.read_bytes()) for file in files}
+        return tables_of((job / TABLES).read_text(encoding="utf-8"))
+
+
+_TYPES = {
+    "Boolean": pl.Boolean,
+    "Float64": pl.Float64,
+    "UInt32": pl.UInt32,
+    "UInt64": pl.UInt64,
+    "Utf8": pl.String,
+}
+"""Types of columns by their names in Arrow."""
+
+
+def tables_of(text: str) -> dict[str, pl.DataFrame]:
+    """The tables of a run, from `_native.RunResult.to_json`."""
+    return {
+        table: pl.DataFrame(
+            [pl.Series(name, cells, _TYPES[kind]) for name, (kind, cells) in columns.items()]
+        )
+        for table, columns in json.loads(text).items()
+    }
 
 
 def boot(

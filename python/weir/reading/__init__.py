@@ -233,7 +233,7 @@ def _warnings(counts: dict[str, int]) -> list[str]:
         "dropped_packets": "{} packets were dropped by the capturing system; losses may be its own",
         "damaged_packets": "{} packets are marked as damaged, and are not analysed",
         "copies": "{} packets are copies of others, and count once",
-        "clock_steps": "the clock of the capture was set {} times; times continue where they were",
+        "clock_steps": "steps of the clock of the capture: {}; times continue where they were",
         "evicted_connections": "{} connections were ended early: too many were open",
         "dropped_connections": "{} small connections are not listed",
         "dropped_udp_flows": "{} small flows of UDP are not listed",

@@ -19,13 +19,30 @@ use crate::packet::Packet;
 use crate::side::Side;
 use crate::spec::{MeasureSpec, Movement, Places, RadioPath, RadioSpec, Routing};
 
+/// What a network needs of the radio network that flows go over. Only the world that has one brings it, so that the code of radio
+/// networks is not compiled into every world that has links.
+pub(crate) trait Medium<L>: Debug + Send {
+    /// Takes a packet at the node where its direction begins.
+    fn offer(&mut self, now: Instant, packet: Packet<L>);
+    /// What happens next, if it does by `now`; it happened at [`Self::time`].
+    fn poll(&mut self, now: Instant) -> Option<Result<RadioOutput<L>, String>>;
+    /// Time of the last output of [`Self::poll`].
+    fn time(&self) -> Instant;
+    /// When it must be polled next.
+    fn next_time(&self) -> Option<Instant>;
+    /// Moves every node to where it is now; returns when to do so again, if any node moves.
+    fn step(&mut self, now: Instant) -> Option<Instant>;
+    /// The rest, which has no packets of flows.
+    fn hosted(&self) -> &HostedRadio;
+    /// The same.
+    fn hosted_mut(&mut self) -> &mut HostedRadio;
+}
+
 /// A radio network with all that watches it.
 #[derive(Debug)]
-pub struct HostedRadio<L: Debug> {
-    radio: Radio<Packet<L>, AnyRouter<Packet<L>>>,
+pub struct HostedRadio {
+    radio: Radio<Packet, AnyRouter<Packet>>,
     mobility: Mobility,
-    /// When its pending event is due; an event at any other time is outdated.
-    pub(crate) armed: Option<Instant>,
     paths: Vec<RadioPath>,
     counts: Counts,
     /// How often the route between the ends of each flow changed.
@@ -41,7 +58,7 @@ struct Counts {
 }
 
 /// What a radio network hands to its world.
-pub enum RadioOutput<L> {
+pub enum RadioOutput<L = ()> {
     /// A packet arrived at its end of its flow.
     Arrived(Packet<L>),
     /// An end of a flow is to know this.
@@ -50,7 +67,7 @@ pub enum RadioOutput<L> {
     Dropped(Packet<L>, NodeId, DropReason),
 }
 
-impl<L: Clone + Debug> HostedRadio<L> {
+impl HostedRadio {
     /// The network of `spec` before its first packet. All randomness comes from `seed`.
     pub(crate) fn new(
         spec: &RadioSpec,
@@ -84,83 +101,15 @@ impl<L: Clone + Debug> HostedRadio<L> {
         Ok(Self {
             radio,
             mobility,
-            armed: None,
             counts: Counts::default(),
             route_changes: vec![0; spec.paths.len()],
             paths: spec.paths.clone(),
         })
     }
 
-    /// Takes a packet at the node where its direction begins.
-    pub(crate) fn offer(&mut self, now: Instant, packet: Packet<L>) {
-        let (from, to) = self.paths[packet.flow as usize].towards(packet.direction);
-        self.counts.offered += 1;
-        self.radio.offer(now, from, to, packet);
-    }
-
-    /// What happens next, if it does by `now`; it happened at [`Self::time`].
-    pub(crate) fn poll(&mut self, now: Instant) -> Option<Result<RadioOutput<L>, String>> {
-        loop {
-            match self.radio.poll(now)? {
-                RadioEvent::Delivered { node, mut parcel, hops, .. } => {
-                    parcel.hop = hops;
-                    self.counts.delivered += 1;
-                    let path = self.paths[parcel.flow as usize];
-                    let (_, to) = path.towards(parcel.direction);
-                    let misled = || format!("node {node} was handed a packet for {to}: {parcel:?}");
-                    return Some(if node == to {
-                        Ok(RadioOutput::Arrived(parcel))
-                    } else {
-                        Err(misled())
-                    });
-                }
-                RadioEvent::Notice { node, flow, notice } => {
-                    let path = self.paths.get(flow as usize);
-                    if let Some(side) = path.and_then(|path| path.side(node)) {
-                        return Some(Ok(RadioOutput::Notice(flow, side, notice)));
-                    }
-                }
-                RadioEvent::Dropped { node, parcel, reason } => {
-                    self.counts.dropped += 1;
-                    return Some(Ok(RadioOutput::Dropped(parcel, node, reason)));
-                }
-                RadioEvent::RouteChanged { node, destination, .. } => {
-                    for (path, changes) in self.paths.iter().zip(&mut self.route_changes) {
-                        let ends = [(path.from, path.to), (path.to, path.from)];
-                        *changes += u64::from(ends.contains(&(node, destination)));
-                    }
-                }
-            }
-        }
-    }
-
-    /// Time of the last output of [`Self::poll`].
-    pub(crate) fn time(&self) -> Instant {
-        self.radio.time()
-    }
-
-    /// When it must be polled next.
-    pub(crate) fn next_time(&self) -> Option<Instant> {
-        self.radio.next_time()
-    }
-
     /// Whether packets of flows are in flight below the routers.
     pub(crate) fn is_busy(&self) -> bool {
         self.counts.offered > self.counts.delivered + self.counts.dropped
-    }
-
-    /// Moves every node to where it is now; returns when to do so again, if any node moves.
-    pub(crate) fn step(&mut self, now: Instant) -> Option<Instant> {
-        if self.mobility.is_fixed() {
-            return None;
-        }
-        for node in (0..self.mobility.nodes()).map(|node| NodeId(node as u16)) {
-            let position = self.mobility.position(node, now);
-            if self.radio.position(node) != Some(position) {
-                self.radio.set_position(now, node, position);
-            }
-        }
-        Some(now.saturating_add(STEP))
     }
 
     /// The rows of its nodes.
@@ -209,6 +158,78 @@ impl<L: Clone + Debug> HostedRadio<L> {
     }
 }
 
+impl Medium<()> for HostedRadio {
+    fn offer(&mut self, now: Instant, packet: Packet) {
+        let (from, to) = self.paths[packet.flow as usize].towards(packet.direction);
+        self.counts.offered += 1;
+        self.radio.offer(now, from, to, packet);
+    }
+
+    fn poll(&mut self, now: Instant) -> Option<Result<RadioOutput, String>> {
+        loop {
+            match self.radio.poll(now)? {
+                RadioEvent::Delivered { node, mut parcel, hops, .. } => {
+                    parcel.hop = hops;
+                    self.counts.delivered += 1;
+                    let path = self.paths[parcel.flow as usize];
+                    let (_, to) = path.towards(parcel.direction);
+                    let misled = || format!("node {node} was handed a packet for {to}: {parcel:?}");
+                    return Some(if node == to {
+                        Ok(RadioOutput::Arrived(parcel))
+                    } else {
+                        Err(misled())
+                    });
+                }
+                RadioEvent::Notice { node, flow, notice } => {
+                    let path = self.paths.get(flow as usize);
+                    if let Some(side) = path.and_then(|path| path.side(node)) {
+                        return Some(Ok(RadioOutput::Notice(flow, side, notice)));
+                    }
+                }
+                RadioEvent::Dropped { node, parcel, reason } => {
+                    self.counts.dropped += 1;
+                    return Some(Ok(RadioOutput::Dropped(parcel, node, reason)));
+                }
+                RadioEvent::RouteChanged { node, destination, .. } => {
+                    for (path, changes) in self.paths.iter().zip(&mut self.route_changes) {
+                        let ends = [(path.from, path.to), (path.to, path.from)];
+                        *changes += u64::from(ends.contains(&(node, destination)));
+                    }
+                }
+            }
+        }
+    }
+
+    fn time(&self) -> Instant {
+        self.radio.time()
+    }
+
+    fn next_time(&self) -> Option<Instant> {
+        self.radio.next_time()
+    }
+
+    fn step(&mut self, now: Instant) -> Option<Instant> {
+        if self.mobility.is_fixed() {
+            return None;
+        }
+        for node in (0..self.mobility.nodes()).map(|node| NodeId(node as u16)) {
+            let position = self.mobility.position(node, now);
+            if self.radio.position(node) != Some(position) {
+                self.radio.set_position(now, node, position);
+            }
+        }
+        Some(now.saturating_add(STEP))
+    }
+
+    fn hosted(&self) -> &HostedRadio {
+        self
+    }
+
+    fn hosted_mut(&mut self) -> &mut HostedRadio {
+        self
+    }
+}
+
 /// How often positions change: at 30 m/s a node moves by 3 m, a hundredth of its range.
 const STEP: Duration = Duration::from_millis(100);
 
@@ -235,7 +256,7 @@ fn mobility(spec: &RadioSpec, seed: u64, end: Instant) -> Result<Mobility, SpecE
 #[derive(Debug)]
 struct InterfaceAgent(FeedbackAgent);
 
-impl<L: Clone + Debug> Agent<Packet<L>> for InterfaceAgent {
+impl Agent<Packet> for InterfaceAgent {
     fn on_service(&mut self, now: Instant, state: Occupancy) {
         self.0.set_busy(now, Signal::Service, state);
     }
@@ -244,7 +265,7 @@ impl<L: Clone + Debug> Agent<Packet<L>> for InterfaceAgent {
         self.0.set_busy(now, Signal::Medium, state);
     }
 
-    fn on_arrival(&mut self, now: Instant, parcel: &mut Packet<L>, ahead: Backlog) {
+    fn on_arrival(&mut self, now: Instant, parcel: &mut Packet, ahead: Backlog) {
         self.0.on_arrival(now, parcel, ahead);
     }
 
@@ -252,7 +273,7 @@ impl<L: Clone + Debug> Agent<Packet<L>> for InterfaceAgent {
         self.0.on_frame(retries);
     }
 
-    fn on_departure(&mut self, now: Instant, parcel: &mut Packet<L>, behind: Backlog) {
+    fn on_departure(&mut self, now: Instant, parcel: &mut Packet, behind: Backlog) {
         self.0.on_departure(now, parcel, behind);
     }
 }
