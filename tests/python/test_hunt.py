@@ -147,7 +147,7 @@ def test_what_is_not_found_is_reported_with_the_worst(invoke: Invoke) -> None:
     short = (*SHORT, "--set", "measure.warmup=2s", "--budget", "16")
     row = found(invoke, "search", "stall", "--stack", "reno", *short)
     assert not row["found"]
-    assert row["sentence"].startswith("stall: not found in 16 runs; the worst links.utilisation is")
+    assert row["sentence"].startswith("stall: not found in 16 runs; the worst, beyond 0.05 in 0 of")
 
 
 def test_the_output_for_people_names_scenario_case_and_picture(

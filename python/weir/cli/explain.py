@@ -25,7 +25,7 @@ from weir.search.explain import explain as explained
 _HELP = (
     "The table is a CSV file. A column with a dot in its name is a key of the scenario, any other "
     "column a metric or an expression. The search sees three quarters of the cells; the rest judge "
-    "what it found. See docs/search.md."
+    "what it found. See docs/search/README.md."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]

@@ -33,7 +33,7 @@ _HELP = (
     + "; without one, the first five in turn. Each has its own space of networks, which "
     "--space replaces.\n\n"
     "What is found is shrunk to the keys that matter and written as a scenario, as a case for weir "
-    "conform, and as a picture of the decisive seconds. See docs/search.md.\n\n"
+    "conform, and as a picture of the decisive seconds. See docs/search/README.md.\n\n"
     "Exit codes: 0 the search ended, whatever it found, 2 bad input."
 )
 
@@ -62,7 +62,7 @@ def register(app: Verb) -> None:
 def search(
     goal: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[GOAL...]", help="What to look for."),
+        typer.Argument(metavar="GOAL...", help="What to look for."),
     ] = None,
     *,
     stack: Annotated[

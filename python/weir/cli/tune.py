@@ -28,12 +28,12 @@ _HELP = (
     "A range in braces stands wherever a value does: [bold]{0.5..0.9}[/bold], "
     "[bold]{1..64}[/bold], [bold]{1ms..1s}[/bold], [bold]{droptail, codel}[/bold].\n\n"
     "Candidates race with paired seeds. The answer is judged on fresh seeds, and on networks that "
-    "the search did not see. See docs/search.md."
+    "the search did not see. See docs/search/README.md."
 )
 
 _EXAMPLES = """[bold]Examples[/bold]
 
-  weir tune 'go-back-n({1..64})/none' --rate 10mbit --rtt 40ms --maximise log_power
+  weir tune 'go-back-n({1..64})/none' --rate 10mbit --rtt 40ms
 
   weir tune 'aimd(1,{0.5..0.95})' --queue 0.25bdp --maximise utilisation
 

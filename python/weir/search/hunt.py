@@ -86,9 +86,10 @@ class Target:
         own = {k: v for k, v in goal.space.items() if k.removesuffix("?") not in stated}
         source = Source(hunt.filled(goal.scenario), goal.name, sets)
         if scenario is not None:
-            stacks = (("flow.0.stack", hunt.stack), ("flow.1.stack", hunt.against))
-            known = len(scenario.effective().fields["flow"])
-            source = replace(scenario, overrides=(*stacks[:known], *scenario.overrides, *sets))
+            flows = scenario.effective().fields["flow"]
+            stacks = zip(range(len(flows)), (hunt.stack, hunt.against), strict=False)
+            own_stacks = tuple((f"flow.{n}.stack", stack) for n, stack in stacks if stack)
+            source = replace(scenario, overrides=(*own_stacks, *scenario.overrides, *sets))
         source = source.in_world(world)
         reference = None
         if goal.old:
@@ -146,15 +147,16 @@ class Finding:
         text = self.target.expression.text
         if self.value.mean is None:
             return f"{self.target.name}: nothing was found; no network has a value of {text}"
-        value = f"{text} is {self.value.mean:.3g}"
-        where = shown(self.keys)
+        value = f"{text} is {self.value.mean:.3g} with {shown(self.keys)}"
+        if self.target.threshold is None:
+            return f"{self.target.about} in {self.runs} runs: {value}"
+        many = f"{self.shown} of {self.seeds} seeds"
         if self.is_found:
-            many = f"in {self.shown} of {self.seeds} seeds"
-            after = f"after {self.runs_until_found} runs"
-            return f"{self.target.name}: found {many} {after}: {value} with {where}"
-        limit = f", not {self.target.threshold:g}" if self.target.threshold is not None else ""
+            runs = self.runs if self.runs_until_found is None else self.runs_until_found
+            return f"{self.target.name}: found after {runs} runs, in {many}: {value}"
         none = f"{self.target.name}: not found in {self.runs} runs"
-        return f"{none}; the worst {value}{limit}, with {where}"
+        limit = f"beyond {self.target.threshold:g} in {many}"
+        return f"{none}; the worst, {limit}: {value}"
 
 
 def search(

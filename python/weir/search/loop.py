@@ -107,13 +107,6 @@ class Loop:
             return self.runs >= self._budget.runs
         return self._elapsed >= (self._budget.seconds or 0.0)
 
-    @property
-    def share(self) -> float:
-        """How much of the budget is used up."""
-        if self._budget.runs is not None:
-            return self.runs / self._budget.runs
-        return self._elapsed / (self._budget.seconds or 1.0)
-
     def answers(self, questions: Sequence[Question]) -> list[Answer]:
         """The answers of a batch, in order.
 

@@ -25,6 +25,7 @@ _IN_A_RACE = 27
 _FINALISTS = 3
 _FRONT = 8
 _LEVEL = 0.05
+_USUAL = "log_power"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,10 @@ class TuneOptions:
     maximise: Annotated[
         Sequence[str],
         Option(
-            "Metric or expression to maximise; may be repeated.", MEASUREMENT, metavar="EXPRESSION"
+            "Metric or expression to maximise; may be repeated.",
+            MEASUREMENT,
+            metavar="EXPRESSION",
+            default_text="log_power, goodput over RTT, without a goal",
         ),
     ] = ()
     minimise: Annotated[
@@ -75,15 +79,14 @@ class TuneOptions:
     fresh: Annotated[int, Option("Fresh seeds that judge the answer.", MEASUREMENT, min=2)] = 20
 
     def objective(self) -> Objective:
-        """The goals and bounds.
+        """The goals and bounds; the logarithm of power, if there is no goal.
 
         Raises:
-            InputError: one is not valid, or there is no goal.
+            InputError: one is not valid.
         """
-        goals = [Goal(Expression.parse(text), -1) for text in self.maximise]
+        most = self.maximise or (() if self.minimise else (_USUAL,))
+        goals = [Goal(Expression.parse(text), -1) for text in most]
         goals += [Goal(Expression.parse(text), 1) for text in self.minimise]
-        if not goals:
-            raise InputError("give a goal, as in --maximise goodput or --minimise fct")
         return Objective(goals, [Constraint.parse(text) for text in self.subject_to])
 
 
