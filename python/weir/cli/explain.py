@@ -11,7 +11,7 @@ from rich.text import Text
 
 from weir.base.errors import InputError
 from weir.base.grid import Grid, listed, number
-from weir.base.options import MEASUREMENT, Option, chosen
+from weir.base.options import chosen
 from weir.cli import complete, options, output, plans, table
 from weir.cli.help import Verb
 from weir.running.execution import Execution
@@ -51,11 +51,6 @@ def explain(
         ),
     ],
     *,
-    published_: Annotated[
-        Path | None,
-        Option("Published numbers, as CSV.", MEASUREMENT, metavar="FILE", flag="--published"),
-    ] = None,
-    space: options.Space = None,
     sets: options.Sets = None,
     world: World = SIM,
     virtual: options.Virtual = False,
@@ -64,12 +59,12 @@ def explain(
     **given: Any,
 ) -> None:
     """Searches, and prints which settings fit."""
-    if published_ is None or space is None:
-        raise InputError("give --published TABLE.csv and --space UNKNOWNS.toml")
     tried = ExplainOptions(**chosen(ExplainOptions, given))
+    if tried.published is None or tried.space is None:
+        raise InputError("give --published TABLE.csv and --space UNKNOWNS.toml")
     how = Execution(**plans.execution(given, quiet=quiet))
-    cells = published.read(published_, tried.seed)
-    unknowns = spaces.space(spaces.read(space))
+    cells = published.read(tried.published, tried.seed)
+    unknowns = spaces.space(spaces.read(tried.space))
     source = read(scenario, parse_assignments(sets or [], "--set"))
     source = source.in_world(plans.world_of(world, virtual=virtual))
     found = explained(

@@ -45,12 +45,6 @@ Sweep = Annotated[
         metavar="KEY=A,B,C",
     ),
 ]
-Space = Annotated[
-    Path | None,
-    Option(
-        "File of bounds: keys of the scenario with ranges and lists.", MEASUREMENT, metavar="FILE"
-    ),
-]
 Virtual = Annotated[bool, virtual("With --world kernel: run", MEASUREMENT)]
 Kernel = Annotated[
     str | None,

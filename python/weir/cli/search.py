@@ -16,15 +16,16 @@ from rich.text import Text
 
 from weir.base.disk import write_text
 from weir.base.errors import InputError
-from weir.base.options import MEASUREMENT, Option, chosen
+from weir.base.options import chosen
 from weir.cli import options, output, plans, table
 from weir.cli.help import Verb
 from weir.running.execution import Execution
 from weir.scenario.plans import World, scenario_plan
-from weir.scenario.source import SIM, Overrides, parse_assignments, read
+from weir.scenario.source import SIM, Overrides, Source, parse_assignments, read
 from weir.search import goals, hunt
 from weir.search import space as spaces
 from weir.search.expressions import Expression
+from weir.search.goals import Aim
 from weir.search.hunt import Finding, SearchOptions, Target
 
 _HELP = (
@@ -58,41 +59,13 @@ def register(app: Verb) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(search)
 
 
-@table.with_options_of(SearchOptions, Execution, without=["pcap"])
+@table.with_options_of(Aim, SearchOptions, Execution, without=["pcap"])
 def search(
     goal: Annotated[
         list[str] | None,
         typer.Argument(metavar="GOAL...", help="What to look for."),
     ] = None,
     *,
-    stack: Annotated[
-        str | None,
-        Option("Stack to find the weakness of.", MEASUREMENT, metavar="STACK"),
-    ] = None,
-    against: Annotated[
-        str | None,
-        Option(
-            "Stack of the second flow, or of the reference.",
-            MEASUREMENT,
-            metavar="STACK",
-            default_text="the same one",
-        ),
-    ] = None,
-    scenario: Annotated[
-        Path | None,
-        Option(
-            "Scenario in place of the goal's; usually with --space.", MEASUREMENT, metavar="FILE"
-        ),
-    ] = None,
-    space: options.Space = None,
-    minimise: Annotated[
-        str | None,
-        Option("Expression to minimise in place of a goal.", MEASUREMENT, metavar="EXPRESSION"),
-    ] = None,
-    maximise: Annotated[
-        str | None,
-        Option("Expression to maximise in place of a goal.", MEASUREMENT, metavar="EXPRESSION"),
-    ] = None,
     sets: options.Sets = None,
     world: World = SIM,
     virtual: options.Virtual = False,
@@ -103,16 +76,16 @@ def search(
     """Searches goal by goal, and prints what was found."""
     tried = SearchOptions(**chosen(SearchOptions, given))
     how = Execution(**plans.execution(given, quiet=quiet))
-    keys = spaces.read(space) if space is not None else {}
+    aim = Aim(**chosen(Aim, given))
+    keys = spaces.read(aim.space) if aim.space is not None else {}
     overrides = parse_assignments(sets or [], "--set")
     in_world = plans.world_of(world, virtual=virtual)
-    if minimise is not None or maximise is not None:
-        own = _own(stack, against, scenario, overrides, (minimise, maximise))
-        targets = [_aimed(own, keys, in_world)]
+    path = None if aim.scenario is None else read(aim.scenario)
+    if aim.minimise is not None or aim.maximise is not None:
+        targets = [_own(aim, path, keys, overrides, in_world)]
     else:
-        found = goals.hunts(goal or [], stack, against)
-        own_path = None if scenario is None else read(scenario)
-        targets = [Target.of(one, keys, overrides, in_world, own_path) for one in found]
+        found = goals.hunts(goal or [], aim.stack, aim.against)
+        targets = [Target.of(one, keys, overrides, in_world, path) for one in found]
     findings = []
     for target in targets:
         finding = hunt.search(target, tried, how, lambda text: output.note(text, quiet=quiet))
@@ -127,44 +100,32 @@ def search(
 
 
 def _own(
-    stack: str | None,
-    against: str | None,
-    scenario: Path | None,
-    overrides: Overrides,
-    expressions: tuple[str | None, str | None],
+    aim: Aim, path: Source | None, keys: dict[str, Any], overrides: Overrides, world: str
 ) -> Target:
-    """The target of an expression of the user's own, yet without a space."""
-    minimise, maximise = expressions
-    if minimise is not None and maximise is not None:
+    """The target of an expression of the user's own."""
+    if aim.minimise is not None and aim.maximise is not None:
         raise InputError("--minimise and --maximise: one search looks for one of them")
-    if stack is None and scenario is None:
+    if aim.stack is None and path is None:
         raise InputError("name a stack (--stack) or a scenario (--scenario)")
-    expression = Expression.parse(minimise or maximise or "")
-    basis = goals.WEAKNESSES["starve" if against is not None else "bufferbloat"]
-    one = goals.Hunt(basis, stack or "", against or "")
-    target = Target.of(one, {}, overrides, SIM, scenario and read(scenario))
+    expression = Expression.parse(aim.minimise or aim.maximise or "")
+    basis = goals.WEAKNESSES["starve" if aim.against is not None else "bufferbloat"]
+    one = goals.Hunt(basis, aim.stack or "", aim.against or "")
+    target = Target.of(one, keys, overrides, world, path)
     reference = None
     if expression.has_reference:
-        if against is None:
+        if aim.against is None:
             raise InputError("old(…) needs the reference's stack: --against STACK")
-        keys = (*target.source.overrides, ("flow.0.stack", against))
-        reference = replace(target.source, overrides=keys)
+        stack = ("flow.0.stack", aim.against)
+        reference = replace(target.source, overrides=(*target.source.overrides, stack))
     return replace(
         target,
         name="worst",
-        about=f"{'least' if minimise else 'most'} {expression.text}",
+        about=f"{'least' if aim.minimise else 'most'} {expression.text}",
         expression=expression,
-        sign=1 if minimise else -1,
+        sign=1 if aim.minimise else -1,
         threshold=None,
         reference=reference,
     )
-
-
-def _aimed(own: Target, keys: dict[str, Any], world: str) -> Target:
-    """The same with a space, in a world."""
-    reference = own.reference.in_world(world) if own.reference else None
-    space = spaces.space(keys) if keys else own.space
-    return replace(own, space=space, source=own.source.in_world(world), reference=reference)
 
 
 def _write(finding: Finding, how: Execution, *, quiet: bool) -> None:

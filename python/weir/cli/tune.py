@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from weir.base.grid import Grid
-from weir.base.options import MEASUREMENT, Option, chosen
+from weir.base.options import chosen
 from weir.cli import complete, options, output, plans, table
 from weir.cli.help import Verb
 from weir.comparison.contrasts import RELEVANT_SHARE, Relevant
@@ -37,11 +36,12 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir tune 'aimd(1,{0.5..0.95})' --queue 0.25bdp --maximise utilisation
 
-  weir tune cubic --set 'topology.queue={ kind = "codel", target = "{1ms..50ms}" }' \\
-    --sweep topology.rtt=10ms,40ms,160ms --maximise goodput \\
+  weir tune cubic --sweep topology.rtt=10ms,40ms,160ms --maximise goodput \\
+    --set 'topology.queue={ kind = "codel", target = "{1ms..50ms}" }' \\
     --subject-to 'queue_delay_ms_p95 < 20'
 
-  weir tune 'copa(delta={0.05..1 log})' --maximise goodput --minimise queue_delay_ms_mean"""
+  weir tune 'copa(delta={0.05..1 log})' --maximise goodput \\
+    --minimise queue_delay_ms_mean"""
 
 
 def register(app: Verb) -> None:
@@ -60,11 +60,6 @@ def tune(
         ),
     ] = None,
     *,
-    scenario: Annotated[
-        Path | None,
-        Option("Scenario to tune in place of one bottleneck.", MEASUREMENT, metavar="FILE"),
-    ] = None,
-    space: options.Space = None,
     relevant: Relevant = RELEVANT_SHARE,
     sets: options.Sets = None,
     sweep: options.Sweep = None,
@@ -77,15 +72,15 @@ def tune(
     share = plans.relevant_share(relevant)
     how = Execution(**plans.execution(given, quiet=quiet))
     world = plans.world_of(given.pop("world"), virtual=virtual)
+    tried = TuneOptions(**chosen(TuneOptions, given))
+    keys = spaces.read(tried.space) if tried.space is not None else {}
     overrides = parse_assignments(sets or [], "--set")
-    if scenario is None:
+    if tried.scenario is None:
         one = stack or "cubic"
         source = Comparison([one], sets=overrides, **chosen(Comparison, given)).source(one)
     else:
         own = () if stack is None else (("flow.0.stack", stack),)
-        source = read(scenario, (*own, *overrides))
-    keys = spaces.read(space) if space is not None else {}
-    tried = TuneOptions(**chosen(TuneOptions, given))
+        source = read(tried.scenario, (*own, *overrides))
     problem = Problem.of(source.in_world(world), keys, parse_sweep(sweep or []), tried.default)
     found = tuned_by(problem, tried, how, share, lambda text: output.note(text, quiet=quiet))
     for warning in found.warnings:

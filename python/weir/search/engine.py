@@ -5,7 +5,7 @@ uniform crossover with another, and mutation of a few genes. A number moves by a
 size is drawn from three scales, so that the search looks far and near at once; a choice is drawn
 again (Beyer and Schwefel 2002; Doerr et al. 2017 on rates with heavy tails). The first batch is a
 Latin hypercube. A batch depends on the seed, its number and the scores so far, so that the same
-answers give the same questions, whoever computed them and when.
+answers give the same questions.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Evolution:
         ]
 
     def tell(self, points: Sequence[Point], scores: Sequence[float | None]) -> None:
-        """The scores of points, in the order in which they were asked for."""
+        """The scores of points, in their order."""
         for point, score in zip(points, scores, strict=True):
             self._count += 1
             if score is not None:

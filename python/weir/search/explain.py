@@ -5,7 +5,8 @@ runs, the digits that are printed, and a tolerance for what model and paper do d
 setting's misfit is minus twice the log likelihood of the residuals under Student's t with four
 degrees of freedom, which one wrong cell does not decide. Settings are not worse than the best if
 their misfit is within 3.84 of the best one's: the 95 % quantile of χ² with one degree of freedom
-(Wilks 1938).
+(Wilks 1938). Where the best misses by more than its errors, the 3.84 grow in proportion (McCullagh
+and Nelder 1989, §9.2.4: overdispersion).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean, median, variance
 from typing import Annotated, Any
 
@@ -24,7 +26,7 @@ from weir.scenario.source import Source
 from weir.search.engine import Evolution
 from weir.search.loop import BUDGET, FRESH, Budget, Loop, Question, Tell, opened, shown
 from weir.search.published import Cell, Table
-from weir.search.space import Gene, Keys, Point, Space
+from weir.search.space import Bounds, Gene, Keys, Point, Space
 
 _SEEDS = 3
 _FINAL_SEEDS = 9
@@ -35,6 +37,8 @@ _NEAR = 3 * _WILKS
 """Settings within this misfit of the best are measured again with more seeds."""
 _MOST_FINAL = 20
 _BISECTIONS = 6
+_POLISHED = 3
+"""How often the ends are searched again from a better setting found there."""
 _WHOLE = 0.9
 """A range that covers this share of the bounds says nothing about the setting."""
 
@@ -43,6 +47,10 @@ _WHOLE = 0.9
 class ExplainOptions:
     """How long is searched, and how exact the model is taken to be."""
 
+    published: Annotated[
+        Path | None, Option("Published numbers, as CSV.", MEASUREMENT, metavar="FILE")
+    ] = None
+    space: Bounds = None
     budget: Annotated[str, BUDGET] = "5000"
     tolerance: Annotated[
         str,
@@ -210,9 +218,13 @@ class _Search:
         self._measure(final, _FINAL_SEEDS, self.options.seed + FRESH)
         final = [one for one in final if not one.refused]
         best = min(final, key=self.misfit)
-        final += self._around(best)
-        best = min(final, key=self.misfit)
-        equal = [s for s in final if self.misfit(s) <= self.misfit(best) + _WILKS]
+        for _ in range(_POLISHED):
+            before = best
+            final += self._around(best)
+            best = min(final, key=self.misfit)
+            if best is before:
+                break
+        equal = [s for s in final if self.misfit(s) <= self._limit(best)]
         every = [self.residuals(s) for s in (*final, *valid)]
         cells = self.table.cells
         ranges = {
@@ -234,7 +246,7 @@ class _Search:
     def _around(self, best: Setting) -> list[Setting]:
         """Settings that differ from the best in one unknown, up to the ends of what fits."""
         found: list[Setting] = []
-        limit = self.misfit(best) + _WILKS
+        limit = self._limit(best)
         for position, gene in enumerate(self.space.genes):
             if not gene.is_number:
                 count = max(2, len(gene.choices))
@@ -256,6 +268,15 @@ class _Search:
                     else:
                         bad = middle
         return found
+
+    def _limit(self, best: Setting) -> float:
+        """The misfit up to which a setting is not worse.
+
+        Where the best one misses by more than its errors, all are that much less exact.
+        """
+        cells = sum(not cell.is_held_out for cell in self.table.cells)
+        misfit = self.misfit(best)
+        return misfit + _WILKS * max(1.0, misfit / cells)
 
     def _finally(self, settings: Sequence[Setting]) -> list[Setting]:
         self._measure(settings, _FINAL_SEEDS, self.options.seed + FRESH)

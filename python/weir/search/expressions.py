@@ -78,7 +78,8 @@ class Observation:
     def metric(self, name: str) -> Value:
         """A metric of the run, by the expression that defines it."""
         if not self.tables:
-            return self.run[name]
+            known: Value = self.run[name]
+            return known
         own = metrics.BY_NAME[name]
         if own.table == "metrics":
             parts = {part: self.metric(part) for part in own.value.meta.root_names()}

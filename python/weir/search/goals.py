@@ -6,9 +6,12 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 from weir.base.errors import InputError, unknown
+from weir.base.options import MEASUREMENT, Option
+from weir.search.space import Bounds
 
 IN_TURN = ("starve", "stall", "harm", "bufferbloat", "unfair")
 """The goals of a search that names none."""
@@ -31,6 +34,37 @@ class Weakness:
     old: str
     """The stack of the reference run; empty if there is none."""
     old_world: str
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a search is about."""
+
+    stack: Annotated[
+        str | None, Option("Stack to find the weakness of.", MEASUREMENT, metavar="STACK")
+    ] = None
+    against: Annotated[
+        str | None,
+        Option(
+            "Stack of the second flow, or of the reference.",
+            MEASUREMENT,
+            metavar="STACK",
+            default_text="the same one",
+        ),
+    ] = None
+    scenario: Annotated[
+        Path | None,
+        Option("Scenario in place of the goal's, with {space}.", MEASUREMENT, metavar="FILE"),
+    ] = None
+    space: Bounds = None
+    minimise: Annotated[
+        str | None,
+        Option("Expression to minimise in place of a goal.", MEASUREMENT, metavar="EXPRESSION"),
+    ] = None
+    maximise: Annotated[
+        str | None,
+        Option("Expression to maximise in place of a goal.", MEASUREMENT, metavar="EXPRESSION"),
+    ] = None
 
 
 def _read() -> dict[str, Weakness]:

@@ -21,13 +21,20 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from weir import _native
 from weir.base import bounded
 from weir.base.errors import InputError
+from weir.base.options import MEASUREMENT, Option
 from weir.scenario.source import Overrides, is_stack, split_list
 
+Bounds = Annotated[
+    Path | None,
+    Option(
+        "File of bounds: keys of the scenario with ranges and lists.", MEASUREMENT, metavar="FILE"
+    ),
+]
 Point = tuple[float, ...]
 """One number from 0 to 1 per gene."""
 Keys = Mapping[str, str]

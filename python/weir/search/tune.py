@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from weir.search.expressions import Constraint, Expression
 from weir.search.loop import BUDGET, FRESH, Budget, Tell, opened, shown
 from weir.search.problem import Problem, held_out
 from weir.search.racing import FIRST_SEEDS, Candidate, Goal, Objective, Race, hypervolume
-from weir.search.space import Keys, Space
+from weir.search.space import Bounds, Keys, Space
 from weir.statistics.intervals import Difference, Estimate, holm, mean_interval, paired_difference
 
 _IN_A_RACE = 27
@@ -52,7 +53,7 @@ class TuneOptions:
     subject_to: Annotated[
         Sequence[str],
         Option(
-            "Bound that each network keeps, as in 'queue_delay_ms_p95 < 50'; may be repeated.",
+            "Bound that each network keeps, as in 'utilisation >= 0.95'; may be repeated.",
             MEASUREMENT,
             metavar="BOUND",
         ),
@@ -75,6 +76,11 @@ class TuneOptions:
             default_text="the stack without the parameters that vary",
         ),
     ] = None
+    scenario: Annotated[
+        Path | None,
+        Option("Scenario to tune in place of one bottleneck.", MEASUREMENT, metavar="FILE"),
+    ] = None
+    space: Bounds = None
     budget: Annotated[str, BUDGET] = "2000"
     fresh: Annotated[int, Option("Fresh seeds that judge the answer.", MEASUREMENT, min=2)] = 20
 
