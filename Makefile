@@ -113,11 +113,11 @@ adapters: ## Test our controllers behind the trait of s2n-quic
 	then cargo test --manifest-path adapters/s2n/Cargo.toml --locked; \
 	else echo "skipped: the tests of weir-s2n, which needs Rust $$need; this is $$have"; fi
 
-# What depends on the clock runs after all others, two files at a time: it waits more than it computes. A test that
+# What depends on the clock runs after all others, three files at a time: it waits more than it computes. A test that
 # fails in company has to pass alone.
 test-python: $(TOOLS) $(TESTED) ## Python tests, but those of test-kernel and test-slow
 	$(BIN)/pytest -m 'not (guest or slow or realtime)' --numprocesses logical --dist loadfile
-	$(BIN)/pytest -m '$(REAL_TIME)' --numprocesses 2 --dist loadfile || $(BIN)/pytest -m '$(REAL_TIME)' --last-failed
+	$(BIN)/pytest -m '$(REAL_TIME)' --numprocesses 3 --dist loadfile || $(BIN)/pytest -m '$(REAL_TIME)' --last-failed
 
 kernel: $(TESTED) ## The guest kernel, kept in the user's cache (needs linux-source-6.1 gcc make bc bison flex)
 	$(WEIR) $(GUEST)
