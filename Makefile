@@ -67,7 +67,9 @@ release: lint wheel ## Build and check everything that a release has, in dist/; 
 	cargo publish --dry-run --locked $(PUBLISHED:%=--package weir-%)
 	@ls -l dist
 
-demo: $(NATIVE) ## The two main commands, small: ends within a minute, prints where the reports are
+# A module that was built for use or for tests serves too; else one is compiled quickly.
+demo: PROFILE = demo $(FOREIGN)
+demo: $(TESTED) ## The two main commands, small: ends within a minute, prints where the reports are
 	$(WEIR) compare reno cubic bbr --rate 10mbit --rtt 40ms --queue 1bdp --duration 30s --repeat 5 --seed 1
 	$(WEIR) study lab-udp
 	@printf '%s\n' '' 'Next, after `source $(VENV)/bin/activate`:' \
@@ -95,7 +97,7 @@ lint-python: $(TOOLS)
 	$(BIN)/ruff format --check python bench tests
 	$(BIN)/mypy
 
-lint-stubs: $(TESTED)
+lint-stubs: $(TOOLS) $(TESTED)
 	$(BIN)/stubtest weir._native --mypy-config-file pyproject.toml
 
 test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
@@ -111,19 +113,19 @@ adapters: ## Test our controllers behind the trait of s2n-quic
 	then cargo test --manifest-path adapters/s2n/Cargo.toml --locked; \
 	else echo "skipped: the tests of weir-s2n, which needs Rust $$need; this is $$have"; fi
 
-# What depends on the clock runs after all others, two files at a time: it waits more than it computes. A test that
+# What depends on the clock runs after all others, three files at a time: it waits more than it computes. A test that
 # fails in company has to pass alone.
-test-python: $(TESTED) ## Python tests, but those of test-kernel and test-slow
+test-python: $(TOOLS) $(TESTED) ## Python tests, but those of test-kernel and test-slow
 	$(BIN)/pytest -m 'not (guest or slow or realtime)' --numprocesses logical --dist loadfile
-	$(BIN)/pytest -m '$(REAL_TIME)' --numprocesses 2 --dist loadfile || $(BIN)/pytest -m '$(REAL_TIME)' --last-failed
+	$(BIN)/pytest -m '$(REAL_TIME)' --numprocesses 3 --dist loadfile || $(BIN)/pytest -m '$(REAL_TIME)' --last-failed
 
 kernel: $(TESTED) ## The guest kernel, kept in the user's cache (needs linux-source-6.1 gcc make bc bison flex)
 	$(WEIR) $(GUEST)
 
-test-kernel: kernel ## Tests of Linux's TCP in a guest
+test-kernel: $(TOOLS) kernel ## Tests of Linux's TCP in a guest
 	$(BIN)/pytest -m guest --numprocesses logical --dist loadfile
 
-test-slow: $(TESTED) ## Statistical claims that take more than 20 s each
+test-slow: $(TOOLS) $(TESTED) ## Statistical claims that take more than 20 s each
 	$(BIN)/pytest -m slow --numprocesses logical --dist loadfile
 
 # A page that is older than its sources proves nothing, and building it takes minutes: `make lab-test` does.
@@ -205,7 +207,7 @@ $(PACKAGES): web/package.json web/package-lock.json
 $(BIN)/python:
 	./.ci/prepare $(VENV)
 
-$(TOOLS): requirements.txt | $(BIN)/python
+$(TOOLS): requirements.txt | $(BASE)
 	$(BIN)/python -m pip install --quiet --requirement requirements.txt
 	@touch $@ $(BASE)
 
@@ -225,8 +227,9 @@ $(NATIVE): $(SOURCES) | $(BASE)
 
 # Tests take any module that is up to date. Where there is none they build one with assertions, in the profile
 # of the Rust tests, whose dependencies it shares; `make build` still builds the one for use.
-$(TESTED): $(SOURCES) | $(TOOLS)
+PROFILE = sim --features foreign
+$(TESTED): $(SOURCES) | $(BASE)
 	@touch $@.begun
 	@rm -f $(NATIVE)
-	$(COMMIT) VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile sim --locked --features foreign
+	$(COMMIT) VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --profile $(PROFILE) --locked
 	@mv $@.begun $@

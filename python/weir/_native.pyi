@@ -301,7 +301,7 @@ class RunResult:
         """Return the table called ``name``. Raises ``KeyError`` if there is none."""
 
     def to_json(self) -> str:
-        """Return every table as one JSON object: name, then column, then the column's type and cells."""
+        """Return every table as one JSON object: name, then column, then its type and cells."""
 
 @final
 class HostPart:

@@ -76,8 +76,11 @@ def test_a_new_run_ends_the_one_before() -> None:
         first = ask(**prepare)["ports"]["0"]
         later = time.monotonic_ns() + 60_000_000_000
         assert ask(do="start", at=later, peers={"0": f"127.0.0.1:{first}"}) == {}
+        began = time.monotonic()
         second = ask(**prepare)["ports"]["0"]
+        took_s = time.monotonic() - began
         listening = open_ports(process.pid)
+    assert took_s < 10, "it does not wait until the first would have begun"
     assert second in listening
     assert first not in listening
 

@@ -22,6 +22,8 @@ pub(super) struct Shared {
 }
 
 const NEVER: u64 = u64::MAX;
+/// A run that is broken off before it begins ends within this.
+const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 impl Shared {
     /// For a run of `flows` flows, of which `open` are the kernel's.
@@ -43,10 +45,16 @@ impl Shared {
     /// Waits until the run begins. What is sent earlier waits for that on its first link, and the first
     /// round trip of its connection seems longer.
     ///
-    /// A poll would be late by up to a thousandth of the wait (`select_estimate_accuracy`).
+    /// A poll would be late by up to a thousandth of the wait (`select_estimate_accuracy`). A run that is broken off
+    /// before does not wait for it.
     pub(super) fn await_start(&self) {
-        let left = self.origin.saturating_since(clock::now());
-        std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));
+        while !self.is_over() {
+            let left = self.origin.saturating_since(clock::now()).min(LONGEST_SLEEP);
+            if left == Duration::ZERO {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));
+        }
     }
 
     pub(super) fn delivered(&self, flow: usize) -> u64 {

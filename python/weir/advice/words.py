@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from weir.advice.choices import KERNEL, LIMITED_BY_WINDOW
-from weir.advice.decision import FAIR, Decision, Verdict, gain
+from weir.advice.decision import Decision, Verdict, gain
 from weir.advice.predictions import Prediction
 from weir.base.grid import number
 from weir.estimates.path import Path
 from weir.estimates.quantity import Quantity
 from weir.modelling.measured import Flow, Measurement
 
+_UNHARMED = 0.8
+"""A neighbour that keeps this share of its goodput or more needs no word."""
 _SPOKEN = {"bbr": "BBR", "cubic": "CUBIC", "htcp": "H-TCP", "bbr2": "BBRv2", "bbr3": "BBRv3"}
 
 
@@ -99,7 +101,7 @@ def _delay(one: Prediction, now: Prediction) -> str:
 
 
 def _harm(one: Prediction) -> str:
-    if one.neighbour is None or one.neighbour >= FAIR:
+    if one.neighbour is None or one.neighbour >= _UNHARMED:
         return ""
     return (
         f", but a CUBIC flow next to it gets only {number(one.neighbour, 2)} of what it gets next "

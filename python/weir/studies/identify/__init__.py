@@ -1,7 +1,8 @@
 """`identify`: whether `weir read` names the congestion control that a sender ran.
 
 Each congestion control of Linux runs alone on each path and is captured at the sender, and so do
-three controllers that are no candidates. Then `weir read` names them.
+three controllers that are no candidates. Then `weir read` names them. Flows that their application
+limits show no window: of these no name may be wrong.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from weir import reading
 from weir.cells.cells import cell
@@ -21,7 +22,7 @@ from weir.results.results import Results
 from weir.scenario.source import SIM, VIRTUAL
 from weir.scenario.sweep import Plan
 from weir.statistics.intervals import Estimate, mean_interval, share_interval
-from weir.studies.identify.paths import PATHS
+from weir.studies.identify.paths import PATHS, WORKLOADS
 
 if TYPE_CHECKING:
     from weir.report.model import ReportSection
@@ -29,12 +30,16 @@ if TYPE_CHECKING:
 OTHERS = ("bbr2", "bbr3", "copa")
 """Controllers of the simulator that are no candidates: their name is unknown."""
 UNKNOWN = "unknown"
-SUMMARY, CONFUSION, ERRORS = "shares", "confusion", "window errors"
+SUMMARY, LIMITED = "shares", "limited by the application"
+CONFUSION, ERRORS = "confusion", "window errors"
 _TITLES = {
     SUMMARY: "Shares that are right",
+    LIMITED: "Shares of flows that their application limits",
     CONFUSION: "Captures by true controller and by name found",
     ERRORS: "Mean error of the window that the true controller predicts",
 }
+_WRONG_NAME = 0.5
+"""How many flows that their application limits may have a wrong name at most, in percent."""
 _GOALS = {"true one in the class": 97.0, "no candidate, called unknown": 90.0}
 
 
@@ -54,6 +59,11 @@ class Found:
         """Whether the true controller is a candidate."""
         return self.stack not in OTHERS
 
+    @property
+    def is_wrong(self) -> bool:
+        """Whether other controllers are named, and the true one is not."""
+        return bool(self.names) and self.stack not in self.names
+
 
 class Identify:
     """The study."""
@@ -63,12 +73,16 @@ class Identify:
     worlds = (SIM, VIRTUAL)
 
     def run(self, settings: Settings) -> StudyResult:
-        """Captures all controllers on all paths, and names them."""
+        """Captures all controllers on all paths and with all workloads, and names them."""
         own, places = self.plan(settings), _places(settings)
         with captured.captured(own, settings) as (results, files):
-            found = [_found(*places[run.case.label], files[run.index]) for run in own.runs]
-        rows = [*_summary(found), *_confusion(found), *_errors(found)]
-        return StudyResult(rows, list(_findings(found, rows, settings)), results)
+            ends = [(places[run.case.label], files[run.index]) for run in own.runs]
+            found = [(place, _found(place, file)) for place, file in ends]
+        greedy = [one for place, one in found if place.workload is None]
+        limited = [(place.workload, one) for place, one in found if place.workload is not None]
+        rows = [*_summary(greedy), *_limited(limited), *_confusion(greedy), *_errors(greedy)]
+        findings = [*_findings(greedy, rows, settings), *_false_names(limited)]
+        return StudyResult(rows, findings, results)
 
     def title(self, table: str) -> str:
         """The title of a table."""
@@ -92,7 +106,11 @@ class Identify:
         )
         figure = matrix(parts[CONFUSION], words, tuple(results.runs["run"]))
         shares = ReportSection(
-            "Shares", tables=[study_table(SUMMARY, parts[SUMMARY], interval="over the captures")]
+            "Shares",
+            tables=[
+                study_table(name, parts[name], interval="over the captures")
+                for name in (SUMMARY, LIMITED)
+            ],
         )
         names = ReportSection(
             "Names",
@@ -102,31 +120,46 @@ class Identify:
         return [shares, names]
 
     def plan(self, settings: Settings) -> Plan:
-        """Every run: each controller on each path."""
+        """Every run: each controller on each path, and with each workload there."""
         sources = {}
-        for label, (path, stack) in _places(settings).items():
-            keys = PATHS[settings.size][path]
-            source = captured.source(self.name, keys, stack, settings)
-            sources[label] = source.in_world(SIM if stack in OTHERS else settings.world)
+        for label, place in _places(settings).items():
+            work = {} if place.workload is None else WORKLOADS[place.workload]
+            keys = {**PATHS[settings.size][place.path], **work}
+            source = captured.source(self.name, keys, place.stack, settings)
+            sources[label] = source.in_world(SIM if place.stack in OTHERS else settings.world)
         return captured.plan_of(self.name, sources, settings)
 
 
-def _places(settings: Settings) -> dict[str, tuple[str, str]]:
-    """Path and controller by the label of the case."""
-    stacks = (*CONTROLS, *OTHERS)
-    return {
-        captured.label(path, stack): (path, stack)
-        for path in PATHS[settings.size]
-        for stack in stacks
-    }
+class _Place(NamedTuple):
+    """Where a flow runs."""
+
+    path: str
+    stack: str
+    workload: str | None
+    """None of a flow that sends as much as it can."""
+
+    @property
+    def label(self) -> str:
+        """The label of its case."""
+        path = self.path if self.workload is None else f"{self.path}, {self.workload}"
+        return captured.label(path, self.stack)
 
 
-def _found(path: str, stack: str, file: File) -> Found:
-    case = captured.label(path, stack)
-    row = captured.row_at_sender(captured.existing(STUDY.name, case, file))
+def _places(settings: Settings) -> dict[str, _Place]:
+    """By the label of the case."""
+    paths = PATHS[settings.size]
+    greedy = [_Place(path, stack, None) for path in paths for stack in (*CONTROLS, *OTHERS)]
+    limited = [
+        _Place(path, stack, work) for path in paths for stack in CONTROLS for work in WORKLOADS
+    ]
+    return {place.label: place for place in (*greedy, *limited)}
+
+
+def _found(place: _Place, file: File) -> Found:
+    row = captured.row_at_sender(captured.existing(STUDY.name, place.label, file))
     name = row["controller"] or UNKNOWN
     names = () if name == UNKNOWN else tuple(name.split(", "))
-    return Found(path, stack, names, reading.candidates(row).get(stack))
+    return Found(place.path, place.stack, names, reading.candidates(row).get(place.stack))
 
 
 def _summary(found: Sequence[Found]) -> Iterator[Cell]:
@@ -138,7 +171,7 @@ def _summary(found: Sequence[Found]) -> Iterator[Cell]:
         shares = {
             "true one in the class": [one.stack in one.names for one in known],
             "true one alone": [one.names == (one.stack,) for one in known],
-            "wrong name": [bool(one.names) and one.stack not in one.names for one in known],
+            "wrong name": [one.is_wrong for one in known],
             "called unknown": [not one.names for one in known],
             "no candidate, called unknown": [not one.names for one in others],
         }
@@ -146,6 +179,30 @@ def _summary(found: Sequence[Found]) -> Iterator[Cell]:
             yield cell(SUMMARY, row, path, "%", _percent(sum(truths), len(truths)))
         sizes = [len(one.names) for one in known if one.names]
         yield cell(SUMMARY, "names in a class", path, "", mean_interval(sizes, (1.0, None)))
+
+
+def _limited(found: Sequence[tuple[str, Found]]) -> Iterator[Cell]:
+    """The shares of flows with a wrong name and without one, in all and by workload."""
+    for work in ("all", *dict.fromkeys(work for work, _ in found)):
+        own = [one for name, one in found if work in ("all", name)]
+        counts = {
+            "wrong name": sum(one.is_wrong for one in own),
+            "called unknown": sum(not one.names for one in own),
+        }
+        for row, count in counts.items():
+            yield cell(LIMITED, row, work, "%", _percent(count, len(own)))
+
+
+def _false_names(found: Sequence[tuple[str, Found]]) -> Iterator[str]:
+    wrong = [(work, one) for work, one in found if one.is_wrong]
+    share = 100 * len(wrong) / len(found)
+    reached = "reached" if share < _WRONG_NAME else "not reached"
+    yield (
+        f"Of {len(found)} flows that their application limits {len(wrong)} have a wrong name "
+        f"(goal: below {_WRONG_NAME:g} %, {reached})."
+    )
+    for work, one in wrong:
+        yield f"Not right: {one.stack} on {one.path}, {work}, is called {', '.join(one.names)}."
 
 
 def _confusion(found: Sequence[Found]) -> Iterator[Cell]:

@@ -24,3 +24,17 @@ _FULL: dict[str, Keys] = {
 
 PATHS: Mapping[str, Mapping[str, Keys]] = {"small": _SMALL, "full": _FULL}
 """By size and name: keys of the scenario."""
+
+_LIMITED: dict[str, Keys] = {
+    "paced": {"kind": "rate", "rate": "1mbit"},
+    "uploads": {"kind": "request", "request": "20kb", "response": "100b", "gap": "150ms"},
+    "on and off": {"kind": "on-off", "rate": "2mbit", "on": "200ms", "off": "300ms"},
+    "small file": {"kind": "file", "size": "30kb"},
+}
+
+WORKLOADS: Mapping[str, Keys] = {
+    name: {f"flow.0.workload.{key}": value for key, value in keys.items()}
+    for name, keys in _LIMITED.items()
+}
+"""By name: keys of applications that offer less than a path carries, so that no window limits them
+for long. They run on all paths: 17 controllers, 8 paths and 4 workloads are 544 flows."""
