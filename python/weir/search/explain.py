@@ -12,10 +12,10 @@ and Nelder 1989, §9.2.4: overdispersion).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import fmean, median, variance
+from statistics import fmean, variance
 from typing import Annotated, Any
 
 from weir import _native
@@ -29,15 +29,17 @@ from weir.search.published import Cell, Table
 from weir.search.space import Bounds, Gene, Keys, Point, Space
 
 _SEEDS = 3
-_FINAL_SEEDS = 9
+_FINAL_SEEDS = 6
 _BATCH = 18
 _NU = 4.0
 _WILKS = 3.84
 _NEAR = 3 * _WILKS
 """Settings within this misfit of the best are measured again with more seeds."""
 _MOST_FINAL = 20
-_BISECTIONS = 6
-_POLISHED = 3
+_STEPS = 10
+_FIRST_STEP = 0.01
+"""Of the bounds; each next step is twice as long."""
+_POLISHED = 2
 """How often the ends are searched again from a better setting found there."""
 _WHOLE = 0.9
 """A range that covers this share of the bounds says nothing about the setting."""
@@ -183,7 +185,7 @@ class _Search:
                 engine.tell([s.point for s in known], [self.misfit(s) for s in known])
             new = [self._setting(point) for point in engine.ask(_BATCH)]
             self._measure(new, _SEEDS, self.options.seed)
-            self._set_spread()
+            self._set_spread(self.tried.values())
             valid = [one for one in self.tried.values() if not one.refused]
             if not valid:
                 raise InputError(f"no setting can run; the first: {new[0].refused}")
@@ -217,6 +219,7 @@ class _Search:
         final = [Setting(s.point, s.keys) for s in near[:_MOST_FINAL]]
         self._measure(final, _FINAL_SEEDS, self.options.seed + FRESH)
         final = [one for one in final if not one.refused]
+        self._set_spread(final)
         best = min(final, key=self.misfit)
         for _ in range(_POLISHED):
             before = best
@@ -253,20 +256,26 @@ class _Search:
                 others = [self._moved(best, position, (n + 0.5) / count) for n in range(count)]
                 found += self._finally(others)
                 continue
-            for end in (0.0, 1.0):
-                good, bad = best.point[position], end
-                edge = self._finally([self._moved(best, position, end)])
-                found += edge
-                if edge and self.misfit(edge[0]) <= limit:
-                    continue
-                for _ in range(_BISECTIONS):
-                    middle = (good + bad) / 2
-                    tried = self._finally([self._moved(best, position, middle)])
-                    found += tried
-                    if tried and self.misfit(tried[0]) <= limit:
-                        good = middle
-                    else:
-                        bad = middle
+            for direction in (-1, 1):
+                found += self._end(best, position, direction, limit)
+        return found
+
+    def _end(self, best: Setting, position: int, direction: int, limit: float) -> list[Setting]:
+        """Settings further and further from the best, then between what fits and what does not."""
+        found: list[Setting] = []
+        good = place = best.point[position]
+        step, bad = _FIRST_STEP, None
+        for _ in range(_STEPS):
+            far = min(1.0, max(0.0, place + direction * step))
+            at = far if bad is None else (good + bad) / 2
+            tried = self._finally([self._moved(best, position, at)])
+            found += tried
+            if not tried or self.misfit(tried[0]) > limit:
+                bad = at
+            elif at in (0.0, 1.0):
+                break
+            else:
+                good, step = at, 2 * step
         return found
 
     def _limit(self, best: Setting) -> float:
@@ -309,16 +318,16 @@ class _Search:
                 else:
                     one.samples.setdefault(cell, []).append(value)
 
-    def _set_spread(self) -> None:
-        """The usual spread of each cell: the median over the settings."""
-        valid = [one for one in self.tried.values() if not one.refused]
+    def _set_spread(self, settings: Iterable[Setting]) -> None:
+        """The spread of each cell, pooled over the settings: the root of the mean variance."""
+        valid = [one for one in settings if not one.refused]
         for cell in self.table.cells:
             shares = [
-                math.sqrt(variance(s.samples[cell])) / abs(mean)
+                variance(s.samples[cell]) / mean**2
                 for s in valid
                 if (mean := fmean(s.samples[cell])) != 0
             ]
-            self.spread[cell] = median(shares) if shares else 0.0
+            self.spread[cell] = math.sqrt(fmean(shares)) if shares else 0.0
 
     def _fit(self, position: int, equal: Sequence[Setting], best: Setting) -> Fit | None:
         gene = self.space.genes[position]

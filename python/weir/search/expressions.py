@@ -254,8 +254,9 @@ def _metric(name: str, seen: Observation) -> Value:
         found = seen.run.get(full)
     elif metrics.BY_NAME[full].table == "links":
         found = seen.link.get(full)
-    elif len(seen.flows) == 1 and full in seen.flows[0] and full not in _IF_COMPLETED:
-        found = seen.flows[0][full]
+    elif len(seen.flows) == 1 and full in seen.flows[0]:
+        is_there = full not in _IF_COMPLETED or seen.flows[0]["completed"]
+        found = seen.flows[0][full] if is_there else None
     else:
         found = seen.metric(full)
     return found
