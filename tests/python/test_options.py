@@ -27,6 +27,10 @@ from weir.pathtest import ssh
 from weir.pathtest.options import PathTest, ServerOptions
 from weir.running.execution import Execution
 from weir.scenario.plans import Comparison
+from weir.search.explain import ExplainOptions
+from weir.search.goals import Aim
+from weir.search.hunt import SearchOptions
+from weir.search.tune import TuneOptions
 from weir.transfer.files import receive, send
 
 VERBS: dict[str, tuple[Callable[..., Any], ...]] = {
@@ -43,6 +47,9 @@ VERBS: dict[str, tuple[Callable[..., Any], ...]] = {
     "advise": (AdviceOptions, measure),
     "conform": (Request,),
     "validate": (validation.comparison, validation.validate),
+    "tune": (TuneOptions, Execution),
+    "explain": (ExplainOptions, Execution),
+    "search": (Aim, SearchOptions, Execution),
 }
 """What the options of a verb are those of."""
 MOST_WRITTEN = 45

@@ -30,6 +30,11 @@ VERBS: dict[str, dict[str, str]] = {
         "study": "Reproduce a published experiment, next to its published values.",
         "ui": "Explore results or a scenario in the laboratory's page.",
     },
+    "Search": {
+        "tune": "Find the parameters that serve best.",
+        "explain": "Find which unstated settings reproduce published numbers.",
+        "search": "Find networks where a transport does badly.",
+    },
     "Real paths": {
         "link": "Run a command behind an emulated link, with the kernel's own TCP.",
         "relay": "Relay UDP with configurable delay, loss and reordering.",

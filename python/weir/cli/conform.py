@@ -18,6 +18,7 @@ from weir.cli import complete, options, output, packet_scripts, plans, table
 from weir.cli.help import Verb
 from weir.conform import baseline, words
 from weir.conform.cases.plans import Planned, Request, planned
+from weir.conform.cases.suites import SUITE
 from weir.conform.cases.suites import suites as all_suites
 from weir.conform.junit import junit
 from weir.conform.outcome import Row, is_good
@@ -65,7 +66,8 @@ _Suites = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="SUITE|PATH...",
-        help="Suites to run, or packet scripts: files, or folders of them (*.pkt).",
+        help="Suites to run, or files of them (*.toml), or packet scripts: files, or folders of "
+        "them (*.pkt).",
         show_default="all suites",
         autocompletion=complete.suites,
     ),
@@ -162,6 +164,8 @@ def _scripts(names: Sequence[str]) -> list[Path]:
 
 
 def _is_path(name: str) -> bool:
+    if name.endswith(SUITE):
+        return False
     return Path(name).exists() or "/" in name or name.endswith(SUFFIX)
 
 

@@ -8,7 +8,7 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -214,6 +214,13 @@ def _run_all(
             control.stop()
         if pool is not executor:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+def each(
+    runs: Iterable[Run], pool: Executor, jobs: int, control: _native.RunControl | None = None
+) -> Iterator[tuple[Run, Future[Mapping[str, pl.DataFrame]]]]:
+    """Each run when it ends, with its tables in memory: for callers that keep a few numbers."""
+    return _as_completed(pool, iter(runs), jobs * _QUEUED_PER_WORKER, control, _Work(execute, {}))
 
 
 def _as_completed(

@@ -209,6 +209,10 @@ class Comparison:
         with spelled(form, names, self._keys(""), self.stacks):
             return self._plan()
 
+    def source(self, stack: str) -> Source:
+        """The scenario of one of the stacks, all options as overrides; nothing is checked."""
+        return self._source(stack)
+
     def _plan(self) -> Plan:
         sources = {stack: self._source(stack) for stack in self.stacks}
         return plan("compare", self.command(), sources, self.sweep)

@@ -86,14 +86,18 @@ class Plan:
         pairs = itertools.product(enumerate(self.seeds), self.cases)
         wanted = (pair for pair in pairs if pair[0][0] < pair[1].scenario.repeat)
         return tuple(
-            Run(index, case, repeat, seed, _key(case, seed))
-            for index, ((repeat, seed), case) in enumerate(wanted)
+            run_of(case, seed, index, repeat) for index, ((repeat, seed), case) in enumerate(wanted)
         )
 
     @cached_property
     def digest(self) -> str:
         """Equal for two plans exactly when they consist of the same runs."""
         return _hash(run.key for run in self.runs)
+
+
+def run_of(case: Case, seed: int, index: int, repeat: int = 0) -> Run:
+    """The run of a case with a seed."""
+    return Run(index, case, repeat, seed, _key(case, seed))
 
 
 def plan(

@@ -16,14 +16,19 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from weir.base import bounded
 from weir.base.errors import InputError, unknown
 from weir.conform.cases import recorded, scripts
 from weir.conform.cases.bounds import Envelope
 from weir.conform.cases.model import Case, Check, Picture, Suite, Trigger, Variant
 
 Entry = Mapping[str, Any]
+
+SUITE = ".toml"
+"""The end of the name of a file that has a suite."""
 
 _UNDER_TEST = ("flow.0.stack",)
 
@@ -35,17 +40,22 @@ def suites() -> dict[str, Suite]:
     found = (
         parsed(file.read_text(encoding="utf-8"))
         for file in folder.iterdir()
-        if file.name.endswith(".toml")
+        if file.name.endswith(SUITE)
     )
     return {suite.name: suite for suite in sorted(found, key=lambda suite: suite.name)}
 
 
 def find(name: str) -> Suite:
-    """The suite called `name`.
+    """The suite called `name`, or the one in a file of that name, as `weir search` writes them.
 
     Raises:
-        InputError: there is none of that name.
+        InputError: there is none of that name, or the file is none.
     """
+    if name.endswith(SUITE):
+        try:
+            return parsed(bounded.read_text(Path(name)))
+        except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{name}: not a suite ({type(error).__name__}: {error})") from None
     known = suites()
     if name not in known:
         raise InputError(unknown("suite", name, known))

@@ -10,7 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import ModuleType
 
-from weir.conform.measures import dctcp, internal, phases, rates, recorded, scores, shares, windows
+from weir.conform.measures import (
+    dctcp,
+    internal,
+    phases,
+    rates,
+    recorded,
+    scores,
+    searched,
+    shares,
+    windows,
+)
 
 Measure = Callable[..., float | None]
 
@@ -21,7 +31,7 @@ def _public(module: ModuleType) -> dict[str, Measure]:
 
 MEASURES: Mapping[str, Measure] = {
     name: measure
-    for module in (dctcp, internal, phases, rates, recorded, scores, shares, windows)
+    for module in (dctcp, internal, phases, rates, recorded, scores, searched, shares, windows)
     for name, measure in _public(module).items()
 }
 """Every measure by its name in the suites."""

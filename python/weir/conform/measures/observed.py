@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import polars as pl
@@ -43,6 +43,8 @@ class Observed:
     curves: Sequence[Curve]
     mss: int = MSS
     warmup_s: float = 0.0
+    whole: Callable[[], Row] = dict
+    """Returns the run's metrics, which take a while."""
 
     @property
     def flow(self) -> Row:
@@ -148,9 +150,13 @@ class Runs:
                     self._results.curves.get(run, []),
                     self._mss[label],
                     self._warmups[label],
+                    partial(self._whole, run),
                 )
             )
         return found
+
+    def _whole(self, run: int) -> Row:
+        return self._results.per_run.row(by_predicate=pl.col("run") == run, named=True)
 
     def failed(self, label: str) -> str:
         """The error of a failed run of a case; empty if there is none."""

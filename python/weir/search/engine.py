@@ -1,0 +1,91 @@
+"""A small evolution strategy with ask and tell, for numbers, choices and keys that may be absent.
+
+Each batch has new random points, and children of the best points so far: a parent of a tournament,
+uniform crossover with another, and mutation of a few genes. A number moves by a normal step whose
+size is drawn from three scales, so that the search looks far and near at once; a choice is drawn
+again (Beyer and Schwefel 2002; Doerr et al. 2017 on rates with heavy tails). The first batch is a
+Latin hypercube. A batch depends on the seed, its number and the scores so far, so that the same
+answers give the same questions.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from weir.search.space import Gene, Point
+
+_SCALES = (0.3, 0.1, 0.02)
+_NEW = 0.2
+"""Share of a batch that is drawn at random."""
+_ELITE = 10
+
+
+@dataclass
+class Evolution:
+    """Points of a space, better and better. Scores are minimised; None is worse than any."""
+
+    genes: Sequence[Gene]
+    seed: int
+    share_new: float = _NEW
+    """1 makes it a random search."""
+    _scored: list[tuple[float, int, Point]] = field(default_factory=list)
+    _count: int = 0
+    _batch: int = 0
+
+    def ask(self, count: int) -> list[Point]:
+        """The next points."""
+        rng = random.Random(f"{self.seed} {self._batch}")  # noqa: S311
+        self._batch += 1
+        if not self._scored:
+            return _hypercube(len(self.genes), count, rng)
+        elite = sorted(self._scored)[:_ELITE]
+        new = round(self.share_new * count)
+        points = [self._random(rng) for _ in range(new)]
+        return points + [
+            self._child([point for *_, point in elite], rng) for _ in range(new, count)
+        ]
+
+    def tell(self, points: Sequence[Point], scores: Sequence[float | None]) -> None:
+        """The scores of points, in their order."""
+        for point, score in zip(points, scores, strict=True):
+            self._count += 1
+            if score is not None:
+                self._scored.append((score, self._count, point))
+
+    def _random(self, rng: random.Random) -> Point:
+        return tuple(rng.random() for _ in self.genes)
+
+    def _child(self, elite: Sequence[Point], rng: random.Random) -> Point:
+        one, other = (elite[min(rng.randrange(len(elite)) for _ in range(2))] for _ in range(2))
+        crossed = rng.random() < 0.5
+        child = [
+            b if crossed and rng.random() < 0.5 else a for a, b in zip(one, other, strict=True)
+        ]
+        rate = max(0.15, 1.5 / len(child))
+        chosen = [i for i in range(len(child)) if rng.random() < rate]
+        for index in chosen or [rng.randrange(len(child))]:
+            child[index] = _mutated(child[index], self.genes[index], rng)
+        return tuple(child)
+
+
+def _mutated(place: float, gene: Gene, rng: random.Random) -> float:
+    if gene.is_switch:
+        return 1.0 - place
+    if gene.choices:
+        return rng.random()
+    moved = place + rng.gauss(0.0, rng.choice(_SCALES))
+    moved = abs(moved)  # reflected at both ends
+    moved = 2.0 - moved if moved > 1.0 else moved
+    return min(1.0, max(0.0, moved))
+
+
+def _hypercube(genes: int, count: int, rng: random.Random) -> list[Point]:
+    """Points with one value in each of `count` slices of every gene."""
+    columns = []
+    for _ in range(genes):
+        places = [(slot + rng.random()) / count for slot in range(count)]
+        rng.shuffle(places)
+        columns.append(places)
+    return list(zip(*columns, strict=True))

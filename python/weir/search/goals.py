@@ -1,0 +1,127 @@
+"""The named goals of `weir search`, which `goals.toml` describes."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+from weir.base.errors import InputError, unknown
+from weir.base.options import MEASUREMENT, Option
+from weir.search.space import Bounds
+
+IN_TURN = ("starve", "stall", "harm", "bufferbloat", "unfair")
+"""The goals of a search that names none."""
+
+
+@dataclass(frozen=True)
+class Weakness:
+    """One goal: `sign` -1 looks for the most, 1 for the least of an expression."""
+
+    name: str
+    about: str
+    scenario: str
+    space: Mapping[str, str]
+    expression: str
+    sign: int
+    threshold: float
+    """From which value on it is found."""
+    against: str
+    """The second stack, or the reference's, unless another is given; empty for the same one."""
+    old: str
+    """The stack of the reference run; empty if there is none."""
+    old_world: str
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a search is about."""
+
+    stack: Annotated[
+        str | None, Option("Stack to find the weakness of.", MEASUREMENT, metavar="STACK")
+    ] = None
+    against: Annotated[
+        str | None,
+        Option(
+            "Stack of the second flow, or of the reference.",
+            MEASUREMENT,
+            metavar="STACK",
+            default_text="the same one",
+        ),
+    ] = None
+    scenario: Annotated[
+        Path | None,
+        Option("Scenario in place of the goal's, with {space}.", MEASUREMENT, metavar="FILE"),
+    ] = None
+    space: Bounds = None
+    minimise: Annotated[
+        str | None,
+        Option("Expression to minimise in place of a goal.", MEASUREMENT, metavar="EXPRESSION"),
+    ] = None
+    maximise: Annotated[
+        str | None,
+        Option("Expression to maximise in place of a goal.", MEASUREMENT, metavar="EXPRESSION"),
+    ] = None
+
+
+def _read() -> dict[str, Weakness]:
+    text = (files(__package__) / "goals.toml").read_text(encoding="utf-8")
+    data: dict[str, Any] = tomllib.loads(text)
+    return {
+        name: Weakness(
+            name,
+            goal["about"],
+            data["scenario"][goal["scenario"]],
+            {key: text for part in goal["space"] for key, text in data["space"][part].items()},
+            goal.get("minimise") or goal["maximise"],
+            1 if "minimise" in goal else -1,
+            goal["from"],
+            goal.get("against", ""),
+            goal.get("old", ""),
+            goal.get("old_world", ""),
+        )
+        for name, goal in data["goal"].items()
+    }
+
+
+WEAKNESSES: Mapping[str, Weakness] = _read()
+
+
+@dataclass(frozen=True)
+class Hunt:
+    """One goal for one stack."""
+
+    goal: Weakness
+    stack: str
+    against: str
+
+    def filled(self, text: str) -> str:
+        """A text with the stacks in place of their names."""
+        return text.replace("{stack}", self.stack).replace("{against}", self.against)
+
+
+def hunts(words: Sequence[str], stack: str | None, against: str | None) -> list[Hunt]:
+    """The goals that the words of a command line stand for.
+
+    Raises:
+        InputError: there is no such goal, it needs other words, or no stack is named.
+    """
+    name, *rest = words or [""]
+    if name == "regress":
+        if len(rest) != 2:
+            raise InputError("regress takes two stacks: weir search regress OLD NEW")
+        return [Hunt(WEAKNESSES[name], rest[1], rest[0])]
+    if stack is None:
+        raise InputError("name a stack, as in weir search starve --stack copa")
+    if name == "disagree":
+        if sorted(rest) not in ([], ["kernel", "sim"]):
+            raise InputError(f"disagree {' '.join(rest)}: only 'sim kernel' can be compared")
+        return [Hunt(WEAKNESSES[name], stack, stack)]
+    for one in words:
+        if one not in WEAKNESSES:
+            raise InputError(unknown("goal", one, WEAKNESSES))
+    chosen = [WEAKNESSES[one] for one in words or IN_TURN]
+    return [Hunt(one, stack, against or one.against or stack) for one in chosen]

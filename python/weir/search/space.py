@@ -1,0 +1,299 @@
+"""Spaces of scenarios: keys with ranges and lists, and the text of each key at a point.
+
+| text | stands for |
+|---|---|
+| `{0.5..0.9}` | a number, to three digits |
+| `{1..64}` | a whole number |
+| `{1ms..1s}`, `{1mbit..1gbit}`, `{1bdp..10bdp}` | a quantity, by its logarithm unless from 0 |
+| `{1..1000 log}`, `{1ms..9ms linear}` | the same with the other scale |
+| `{reno, cubic}` | one of a list |
+| `{1..500 x0..4}` | up to four different numbers of a range, as items of a TOML list |
+
+A key whose name ends with `?` is left out of half of the scenarios, and of the default one. A point
+has one number from 0 to 1 per range.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from weir import _native
+from weir.base import bounded
+from weir.base.errors import InputError
+from weir.base.options import MEASUREMENT, Option
+from weir.scenario.source import Overrides, is_stack, split_list
+
+Bounds = Annotated[
+    Path | None,
+    Option(
+        "File of bounds: keys of the scenario with ranges and lists.", MEASUREMENT, metavar="FILE"
+    ),
+]
+Point = tuple[float, ...]
+"""One number from 0 to 1 per gene."""
+Keys = Mapping[str, str]
+"""Keys of a scenario with their values as text."""
+
+_DIGITS = 3
+_PLACE = re.compile(r"\{([^{}=]*)\}")
+_RANGE = re.compile(r"(\S+?)\.\.(\S+?)(?:\s+(log|linear))?(?:\s+x(\d+)(?:\.\.(\d+))?)?")
+_NUMBER = re.compile(r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)([a-zA-Z%]*)")
+_KINDS: Mapping[str, Literal["time", "rate", "size"]] = {
+    **dict.fromkeys(("ns", "us", "ms", "s", "min", "h"), "time"),
+    **dict.fromkeys(("bit", "kbit", "mbit", "gbit", "tbit"), "rate"),
+    **dict.fromkeys(("b", "kb", "mb", "gb", "kib", "mib", "gib"), "size"),
+}
+_SHOWN: Mapping[str, Sequence[tuple[str, float]]] = {
+    "time": (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)),
+    "rate": (("mbit", 1e6), ("kbit", 1e3), ("bit", 1.0)),
+    "size": (("mb", 1e6), ("kb", 1e3), ("b", 1.0)),
+}
+_LOGARITHMIC = (*_KINDS, "bdp", "p")
+_MOST_ITEMS = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Gene:
+    """One number or choice."""
+
+    low: float = 0.0
+    high: float = 0.0
+    unit: str = ""
+    """Of a quantity its kind, else what is written behind the number."""
+    is_log: bool = False
+    is_whole: bool = False
+    choices: tuple[str, ...] = ()
+    is_switch: bool = False
+    """Whether it decides if a key is there."""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether near points are alike."""
+        return not self.choices and not self.is_switch
+
+    def value(self, place: float) -> float:
+        """The number at a place from 0 to 1, as it is written."""
+        place = min(1.0, max(0.0, place))
+        if self.is_whole and not self.is_log:
+            return min(self.high, self.low + math.floor(place * (self.high - self.low + 1)))
+        span = self.high / self.low if self.is_log else self.high - self.low
+        found = self.low * span**place if self.is_log else self.low + place * span
+        rounded = round(found) if self.is_whole else float(f"{found:.{_DIGITS}g}")
+        return min(self.high, max(self.low, rounded))
+
+    def text(self, place: float) -> str:
+        """What stands in the scenario at a place from 0 to 1."""
+        if self.choices:
+            return self.choices[min(len(self.choices) - 1, int(place * len(self.choices)))]
+        return self.spelled(self.value(place))
+
+    def spelled(self, value: float) -> str:
+        """A number with its unit."""
+        shown = _SHOWN.get(self.unit)
+        if shown is None:
+            return f"{_plain(value)}{self.unit}"
+        name, factor = next((one for one in shown if value >= one[1]), shown[-1])
+        return f"{_plain(float(f'{value / factor:.12g}'))}{name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """A key, and its value with ranges in it."""
+
+    key: str
+    template: str
+    first: int
+    """The position of its first gene."""
+    parts: tuple[str | tuple[int, int | None], ...]
+    """Text, or genes: position of the first one, and how many if they are items of a list."""
+    switch: int | None = None
+
+    @property
+    def default(self) -> str | None:
+        """The stack without the parameters that vary; None for other keys."""
+        if not is_stack(self.key) or self.template.startswith("{"):
+            return None
+        text = re.sub(r"(?:[\w-]+=)?\{[^{}]*\}", "", self.template)
+        return re.sub(r"\(,*\)", "", re.sub(r",+(?=[,)])|(?<=\(),+", "", text))
+
+
+@dataclass(frozen=True)
+class Space:
+    """Keys that vary, and their genes."""
+
+    keys: tuple[Varied, ...]
+    genes: tuple[Gene, ...]
+
+    def at(self, point: Sequence[float]) -> dict[str, str]:
+        """The keys of a scenario at a point."""
+        found = {}
+        for one in self.keys:
+            if one.switch is None or point[one.switch] >= 0.5:
+                found[one.key] = "".join(self._parts(one, point))
+        return found
+
+    def default(self) -> dict[str, str]:
+        """The keys that stand for what a user has who does not tune: stacks without parameters."""
+        return {one.key: one.default for one in self.keys if one.default is not None}
+
+    def name(self, position: int) -> str:
+        """The key of a gene, with the template where that has more than the range."""
+        varied = next(one for one in reversed(self.keys) if one.first <= position)
+        return varied.key if len(varied.parts) == 1 else f"{varied.key} {varied.template}"
+
+    def _parts(self, one: Varied, point: Sequence[float]) -> Iterator[str]:
+        for part in one.parts:
+            if isinstance(part, str):
+                yield part
+                continue
+            position, items = part
+            if items is None:
+                yield self.genes[position].text(point[position])
+                continue
+            count = int(self.genes[position].value(point[position]))
+            gene = self.genes[position + 1]
+            values = {gene.value(place) for place in point[position + 1 : position + 1 + count]}
+            yield ", ".join(gene.spelled(value) for value in sorted(values))
+
+
+def space(keys: Mapping[str, str | Sequence[str]]) -> Space:
+    """The space of keys with ranges; a list of values is one of them each.
+
+    Raises:
+        InputError: a range is not valid, or nothing varies.
+    """
+    genes: list[Gene] = []
+    varied = []
+    for name, value in keys.items():
+        key, first = name.removesuffix("?"), len(genes)
+        switch = None
+        if name.endswith("?"):
+            switch = len(genes)
+            genes.append(Gene(is_switch=True))
+        if isinstance(value, str):
+            parts = _template(key, value, genes)
+        else:
+            parts = [(len(genes), None)]
+            genes.append(Gene(choices=_choices(key, value)))
+        text = value if isinstance(value, str) else "{" + ", ".join(value) + "}"
+        varied.append(Varied(key, text, first, tuple(parts), switch))
+    if not genes:
+        raise InputError("nothing varies; give a key or a parameter a range, as in {0.5..0.9}")
+    return Space(tuple(varied), tuple(genes))
+
+
+def read(path: Path) -> dict[str, str | Sequence[str]]:
+    """The keys of a file of bounds: dotted keys, or sections, with ranges and lists.
+
+    Raises:
+        InputError: it is no TOML, or a value is neither text nor a list.
+    """
+    try:
+        data = tomllib.loads(bounded.read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: {error}") from None
+    return dict(_flat(path, "", data.get("space", data)))
+
+
+def split(overrides: Overrides) -> tuple[dict[str, str | Sequence[str]], Overrides]:
+    """The overrides that have ranges, and the others."""
+    varied: dict[str, str | Sequence[str]] = {}
+    for key, value in overrides:
+        varied.pop(key, None)
+        if _PLACE.search(value):
+            varied[key] = value
+    return varied, tuple(pair for pair in overrides if pair[0] not in varied)
+
+
+def seconds(text: str) -> float:
+    """A time in seconds."""
+    return _native.parse_quantity("time", text)
+
+
+def _flat(
+    path: Path, prefix: str, data: Mapping[str, object]
+) -> Iterator[tuple[str, str | Sequence[str]]]:
+    for name, value in data.items():
+        key = f"{prefix}{name}"
+        if isinstance(value, dict):
+            yield from _flat(path, f"{key}.", value)
+        elif isinstance(value, str):
+            yield key, value
+        elif isinstance(value, list) and value:
+            yield key, tuple(v if isinstance(v, str) else str(v).lower() for v in value)
+        else:
+            raise InputError(
+                f"{path}: {key} = {value!r}: a range as text ('{{1ms..1s}}') or a list is needed"
+            )
+
+
+def _template(key: str, text: str, genes: list[Gene]) -> list[str | tuple[int, int | None]]:
+    """The parts of a value; its genes are added to `genes`."""
+    parts: list[str | tuple[int, int | None]] = []
+    end = 0
+    for place in _PLACE.finditer(text):
+        parts.append(text[end : place.start()])
+        end = place.end()
+        parts.append(_gene(key, place[1].strip(), genes))
+    parts.append(text[end:])
+    return [part for part in parts if part != ""]
+
+
+def _gene(key: str, text: str, genes: list[Gene]) -> tuple[int, int | None]:
+    first = len(genes)
+    found = _RANGE.fullmatch(text)
+    if found is None:
+        genes.append(Gene(choices=_choices(key, split_list(text))))
+        return first, None
+    gene = _range(key, text, found[1], found[2], found[3])
+    if found[4] is None:
+        genes.append(gene)
+        return first, None
+    least, most = int(found[4]), int(found[5] or found[4])
+    if not 0 <= least <= most <= _MOST_ITEMS or most == 0:
+        raise InputError(f"{key}: {{{text}}}: from 0 to {_MOST_ITEMS} items, as in x0..4")
+    genes += [Gene(least, most, is_whole=True), *([gene] * most)]
+    return first, most
+
+
+def _range(key: str, text: str, low: str, high: str, scale: str | None) -> Gene:
+    ends = [_NUMBER.fullmatch(one) for one in (low, high)]
+    if ends[0] is None or ends[1] is None:
+        raise InputError(f"{key}: {{{text}}}: two numbers are needed, as in {{1ms..1s}}")
+    first, last = ends[0], ends[1]
+    unit = last[2]
+    kind = _KINDS.get(unit)
+    try:
+        values = [
+            _native.parse_quantity(kind, f"{e[1]}{e[2]}") if kind else float(e[1])
+            for e in (first, last)
+        ]
+    except ValueError as error:
+        raise InputError(f"{key}: {{{text}}}: {error}") from None
+    if not kind and first[2] != unit:
+        raise InputError(f"{key}: {{{text}}}: both ends need the same unit")
+    if not values[0] < values[1]:
+        raise InputError(f"{key}: {{{text}}}: the first end has to be the smaller one")
+    is_whole = unit in ("", "p") and not any("." in e[1] or "e" in e[1] for e in (first, last))
+    is_log = scale == "log" or (scale is None and unit in _LOGARITHMIC and values[0] > 0)
+    if is_log and values[0] <= 0:
+        raise InputError(f"{key}: {{{text}}}: a logarithm needs a first end above 0")
+    return Gene(values[0], values[1], kind or unit, is_log, is_whole)
+
+
+def _choices(key: str, values: Sequence[str]) -> tuple[str, ...]:
+    if len(values) < 2 or not all(values):
+        shown = ", ".join(values)
+        raise InputError(f"{key}: {{{shown}}}: neither a range (a..b) nor a list of two values")
+    return tuple(values)
+
+
+def _plain(value: float) -> str:
+    """Without an exponent, which quantities do not have."""
+    return f"{value:.0f}" if value == int(value) else f"{value:.12f}".rstrip("0")

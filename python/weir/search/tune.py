@@ -1,0 +1,363 @@
+"""`weir tune`: what serves best, judged on seeds and networks that it was not tuned on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+from typing import Annotated, Any
+
+from weir.base.errors import InputError
+from weir.base.options import MEASUREMENT, Option
+from weir.comparison.contrasts import RELEVANT
+from weir.running.execution import Execution
+from weir.scenario.sweep import points
+from weir.search.engine import Evolution
+from weir.search.expressions import Constraint, Expression
+from weir.search.loop import BUDGET, FRESH, Budget, Tell, opened, shown
+from weir.search.problem import Problem, held_out
+from weir.search.racing import FIRST_SEEDS, Candidate, Goal, Objective, Race, hypervolume
+from weir.search.space import Bounds, Keys, Space
+from weir.statistics.intervals import Difference, Estimate, holm, mean_interval, paired_difference
+
+_IN_A_RACE = 27
+_FINALISTS = 3
+_FRONT = 8
+_LEVEL = 0.05
+_USUAL = "log_power"
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """What is tuned for, and for how long."""
+
+    maximise: Annotated[
+        Sequence[str],
+        Option(
+            "Metric or expression to maximise; may be repeated.",
+            MEASUREMENT,
+            metavar="EXPRESSION",
+            default_text="log_power, goodput over RTT, without a goal",
+        ),
+    ] = ()
+    minimise: Annotated[
+        Sequence[str],
+        Option(
+            "Metric or expression to minimise; may be repeated. Several goals give a Pareto front.",
+            MEASUREMENT,
+            metavar="EXPRESSION",
+        ),
+    ] = ()
+    subject_to: Annotated[
+        Sequence[str],
+        Option(
+            "Bound that each network keeps, as in 'utilisation >= 0.95'; may be repeated.",
+            MEASUREMENT,
+            metavar="BOUND",
+        ),
+    ] = ()
+    held_out: Annotated[
+        Sequence[str],
+        Option(
+            "Networks that judge the answer and that the search does not see; may be repeated.",
+            MEASUREMENT,
+            metavar="KEY=A,B,C",
+            default_text="between the values of {sweep}",
+        ),
+    ] = ()
+    default: Annotated[
+        str | None,
+        Option(
+            "Stack to compare the answer with.",
+            MEASUREMENT,
+            metavar="STACK",
+            default_text="the stack without the parameters that vary",
+        ),
+    ] = None
+    scenario: Annotated[
+        Path | None,
+        Option("Scenario to tune in place of one bottleneck.", MEASUREMENT, metavar="FILE"),
+    ] = None
+    space: Bounds = None
+    budget: Annotated[str, BUDGET] = "2000"
+    fresh: Annotated[int, Option("Fresh seeds that judge the answer.", MEASUREMENT, min=2)] = 20
+
+    def objective(self) -> Objective:
+        """The goals and bounds; the logarithm of power, if there is no goal.
+
+        Raises:
+            InputError: one is not valid.
+        """
+        most = self.maximise or (() if self.minimise else (_USUAL,))
+        goals = [Goal(Expression.parse(text), -1) for text in most]
+        goals += [Goal(Expression.parse(text), 1) for text in self.minimise]
+        return Objective(goals, [Constraint.parse(text) for text in self.subject_to])
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A finalist on fresh seeds and one goal."""
+
+    keys: Keys
+    is_default: bool
+    goal: Goal
+    value: Estimate
+    difference: Difference | None
+    """To the default, seed by seed."""
+    held_out: Difference | None
+    """The same on held-out networks."""
+    searched: float
+    """The mean that the search itself had seen: too good, as the best of many."""
+    keeps_bounds: bool
+    adjusted_p: float | None = None
+    """By Holm, over all finalists and goals."""
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The answer."""
+
+    finalists: Sequence[Judged]
+    """The default first, if it can run; then the best. One entry per goal."""
+    plateau: Mapping[str, tuple[str, str]]
+    """By range: the ends between which candidates are as good as the best."""
+    verdict: str
+    warnings: Sequence[str]
+    runs: int
+    candidates: int
+    networks: int
+    held_out: Sequence[str]
+    window: str
+    hypervolume: float | None
+    """What two goals dominate, up to the worst of each among finalists and default."""
+    journal: str
+
+
+def tune(
+    problem: Problem,
+    options: TuneOptions,
+    how: Execution,
+    relevant: float = RELEVANT,
+    tell: Tell = lambda _: None,
+) -> Tuned:
+    """Searches, races, and judges the finalists.
+
+    Raises:
+        InputError, ScenarioError: an option is not valid, or no candidate can run.
+    """
+    objective, budget = options.objective(), Budget.parse(options.budget)
+    networks = list(points(problem.sweep))
+    others = [
+        one for one in points(held_out(problem.sweep, options.held_out)) if one not in networks
+    ]
+    identity = {
+        "space": [(one.key, one.template) for one in problem.space.keys],
+        "networks": [networks, others],
+        "options": [repr(options), problem.default, relevant],
+    }
+    with opened("tune", identity, [problem.source], objective.measures, budget, how) as loop:
+        race = Race(loop, objective, networks, problem.seed, relevant)
+        tried, default = _search(race, problem, tell)
+        chosen = _finalists(race, tried, default)
+        found = _judged(race, [*([default] if default else []), *chosen], default, others, options)
+        verdict, warnings = _verdict(found, relevant)
+        tuned = Tuned(
+            found,
+            _plateau(race, problem.space, tried),
+            verdict,
+            warnings,
+            loop.runs,
+            len(tried),
+            len(networks),
+            [shown(one) for one in others],
+            problem.window,
+            _hypervolume(found, len(objective.goals)),
+            str(loop.journal.path),
+        )
+        loop.journal.finish({"command": "tune", "rows": list(rows(tuned)), "verdict": verdict})
+    return tuned
+
+
+def _search(race: Race, problem: Problem, tell: Tell) -> tuple[list[Candidate], Candidate | None]:
+    """Races until the budget is spent; returns all candidates, and the default."""
+    default = None if problem.default is None else Candidate(problem.default)
+    first = default or Candidate(problem.space.at([0.5] * len(problem.space.genes)))
+    race.measure([first], FIRST_SEEDS)
+    if first.refused:
+        raise InputError(f"the default cannot be measured: {first.refused}")
+    race.set_scales(first)
+    tried = {shown(first.keys): first}
+    elite: list[Candidate] = []
+    stale = 0
+    for number in itertools.count():
+        engine = Evolution(problem.space.genes, problem.seed + 7919 * number)
+        placed = race.ranked([one for one in tried.values() if one.point is not None])
+        engine.tell([one.point or () for one in placed], [float(n) for n in range(len(placed))])
+        entrants = list(dict.fromkeys([first, *elite]))
+        new = []
+        for point in engine.ask(_IN_A_RACE - len(entrants)):
+            candidate = Candidate(problem.space.at(point), point)
+            if tried.setdefault(shown(candidate.keys), candidate) is candidate:
+                new.append(candidate)
+        ranked = race.run([*entrants, *new])
+        if number == 0 and all(one.refused for one in new):
+            raise InputError(f"no candidate can run; the first: {new[0].refused}")
+        elite = [one for one in ranked if one is not first][:_FINALISTS]
+        stale = 0 if new else stale + 1
+        if ranked:
+            best = shown(ranked[0].keys)
+            tell(f"{race.loop.runs} runs, {len(tried)} candidates, best: {best}")
+        if race.loop.is_spent or stale > _FINALISTS:
+            break
+    return list(tried.values()), default
+
+
+def _finalists(
+    race: Race, tried: Sequence[Candidate], default: Candidate | None
+) -> list[Candidate]:
+    """The best of those that raced longest, or the front."""
+    others = [one for one in tried if one is not default and not one.refused]
+    most = max((one.seeds for one in others), default=0)
+    if len(race.objective.goals) == 1:
+        found = race.ranked([one for one in others if one.seeds == most])[:_FINALISTS]
+    else:
+        valid = [one for one in others if one.seeds > FIRST_SEEDS and not race.violation(one)]
+        found = sorted(race.front(valid)[:_FRONT], key=lambda one: fmean(race.costs(one, 0)))
+    if not found:
+        raise InputError("no candidate has a value of every goal and keeps the bounds")
+    return found
+
+
+def _judged(
+    race: Race,
+    chosen: Sequence[Candidate],
+    default: Candidate | None,
+    others: Sequence[Keys],
+    options: TuneOptions,
+) -> list[Judged]:
+    """The candidates on fresh seeds, with p-values that allow for their number."""
+    judges = []
+    for networks in (race.networks, others):
+        judge = Race(race.loop, race.objective, networks, race.seed + FRESH, race.relevant)
+        again = [Candidate(one.keys) for one in chosen] if networks else []
+        judge.measure(again, options.fresh)
+        if again:
+            judge.set_scales(again[0])
+        judges.append((judge, again))
+    (fresh, again), (other, elsewhere) = judges
+    found = []
+    for number, one in enumerate(chosen):
+        for index, goal in enumerate(race.objective.goals):
+            has_default = default is not None and number > 0
+            found.append(
+                Judged(
+                    one.keys,
+                    one is default,
+                    goal,
+                    mean_interval(_by_seed(fresh, again[number], index).values()),
+                    _difference(fresh, again, number, index) if has_default else None,
+                    _difference(other, elsewhere, number, index)
+                    if has_default and others
+                    else None,
+                    goal.sign * fmean(race.costs(one, index)),
+                    not again[number].refused and fresh.violation(again[number]) == 0,
+                )
+            )
+    return list(_adjusted(found))
+
+
+def _by_seed(race: Race, one: Candidate, goal: int) -> dict[int, float | None]:
+    if one.refused:
+        return {}
+    sign = race.objective.goals[goal].sign
+    return dict(enumerate(sign * cost for cost in race.costs(one, goal)))
+
+
+def _difference(race: Race, candidates: Sequence[Candidate], number: int, goal: int) -> Difference:
+    own, default = (_by_seed(race, candidates[n], goal) for n in (number, 0))
+    return paired_difference(own, default)
+
+
+def _adjusted(found: Sequence[Judged]) -> Iterator[Judged]:
+    raw = [None if one.difference is None else one.difference.p_value for one in found]
+    left = iter(holm([p for p in raw if p is not None]))
+    for one, p_value in zip(found, raw, strict=True):
+        adjusted = None if p_value is None else next(left)
+        yield Judged(**{**vars(one), "adjusted_p": adjusted})
+
+
+def _hypervolume(found: Sequence[Judged], goals: int) -> float | None:
+    if goals != 2:
+        return None
+    costs = [one.goal.sign * (one.value.mean or 0.0) for one in found]
+    pairs = list(zip(costs[::2], costs[1::2], strict=True))
+    worst = [max(column) for column in zip(*pairs, strict=True)]
+    tuned = [p for p, one in zip(pairs, found[::2], strict=True) if not one.is_default]
+    return hypervolume(tuned, worst)
+
+
+def _plateau(race: Race, space: Space, tried: Sequence[Candidate]) -> dict[str, tuple[str, str]]:
+    """Between which ends candidates are within the relevant difference of the best."""
+    if len(race.objective.goals) > 1:
+        return {}
+    placed = [one for one in tried if one.point is not None and not one.refused]
+    scored = {one: s for one in placed if (s := race.score(one)) is not None}
+    most = max(one.seeds for one in scored)
+    best = min(s for one, s in scored.items() if one.seeds == most)
+    good = [one for one, s in scored.items() if s <= best + race.relevant * abs(best)]
+    found = {}
+    for position, gene in enumerate(space.genes):
+        if gene.is_number:
+            values = [gene.value(one.point[position]) for one in good if one.point]
+            found[space.name(position)] = gene.spelled(min(values)), gene.spelled(max(values))
+    return found
+
+
+def _verdict(found: Sequence[Judged], relevant: float) -> tuple[str, list[str]]:
+    """The answer in one sentence, and what to bear in mind."""
+    default = next((one for one in found if one.is_default), None)
+    best = next(one for one in found if not one.is_default)
+    name, warnings = shown(best.keys), []
+    if not best.keeps_bounds:
+        warnings.append(f"{name} does not keep the bounds on fresh seeds")
+    settings = {shown(one.keys) for one in found if not one.is_default}
+    if any(one.goal is not best.goal for one in found):
+        return f"{len(settings)} settings that none of the others beats", warnings
+    if default is None:
+        return f"Best: {name}. The default cannot run, so nothing is compared with it", warnings
+    if not default.keeps_bounds and best.keeps_bounds:
+        return f"Best: {name}. The default does not keep the bounds", warnings
+    least = relevant * abs(default.value.mean or 0.0)
+    if not _is_better(best, best.difference, best.adjusted_p, least):
+        return "No better than the default", warnings
+    elsewhere = best.held_out
+    if elsewhere is not None and not _is_better(best, elsewhere, elsewhere.p_value, 0.0):
+        warnings.append("it does not carry over: it is no better on the held-out networks")
+    return f"Best: {name}", warnings
+
+
+def _is_better(
+    one: Judged, difference: Difference | None, p_value: float | None, least: float
+) -> bool:
+    if difference is None or difference.estimate.mean is None or p_value is None:
+        return False
+    return p_value < _LEVEL and -one.goal.sign * difference.estimate.mean > least
+
+
+def rows(tuned: Tuned) -> Iterator[dict[str, Any]]:
+    """The finalists for JSON."""
+    for one in tuned.finalists:
+        yield {
+            "keys": dict(one.keys),
+            "is_default": one.is_default,
+            "goal": one.goal.expression.text,
+            "direction": one.goal.direction,
+            "value": one.value.as_json(),
+            "difference": one.difference.estimate.as_json() if one.difference else None,
+            "adjusted_p_value": one.adjusted_p,
+            "held_out_difference": one.held_out.estimate.as_json() if one.held_out else None,
+            "search_mean": one.searched,
+            "keeps_bounds": one.keeps_bounds,
+        }
