@@ -133,3 +133,8 @@ def test_a_printed_number_stands_with_ours_their_ratio_and_a_verdict() -> None:
 def test_an_interval_that_says_nothing_is_not_shown() -> None:
     assert interval_text(Estimate(11.0, 0.0, 4_071_590.0, 3)) == "11 (too few repeats)"
     assert interval_text(Estimate(11.0, 0.0, 40.0, 3)) == "11 (0 to 40)"
+
+
+def test_a_table_without_cells_is_empty() -> None:
+    assert study_table("t", []).rows == []
+    assert verdict_table([]).rows == []

@@ -116,7 +116,7 @@ def study_table(name: str, cells: Rows, interval: str = "over the seeds") -> Rep
         f"Mean ± half of the 95 % interval {interval}; where it is lopsided, how far it reaches "
         "below and above."
     )
-    if sources[0] == PUBLISHED:
+    if sources[:1] == [PUBLISHED]:
         note += (
             " In brackets: ours over the printed number, and the verdict: in our interval, within "
             "10 %, 25 % or a factor of 2, off, or too few repeats."
