@@ -30,7 +30,11 @@ def sentence(page: dict[str, object]) -> str:
         for kind in counts
     ]
     basis = "; ".join(f"`{study}` {size}" for study, size in dict(page["basis"]).items())  # type: ignore[call-overload]
-    return f"{parts[0]}. {parts[1]}. Sizes: {basis}."
+    items = page["items"]
+    assert isinstance(items, list)
+    outcomes = Counter(item["outcome"] for item in items)
+    described = ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common())
+    return f"{parts[0]}. {parts[1]}. {len(items)} items: {described}. Sizes: {basis}."
 
 
 def main() -> None:

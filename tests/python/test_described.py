@@ -43,6 +43,7 @@ TOP = {
     "set",
     "titles",
     "worlds",
+    "verdicts",
 }
 
 

@@ -98,7 +98,7 @@ def test_entries_have_verdicts_and_reasons_and_gaps_show_as_missing() -> None:
     assert by_row["W=16"].verdict == verdicts.OFF
     assert by_row["W=16"].ratio == pytest.approx(3.0)
     assert by_row["W=16"].reason
-    assert by_row["W=16"].run.startswith("weir study lab-udp")
+    assert by_row["W=16"].run.startswith("weir run ")
     gaps = {(entry.source, entry.part) for entry in found if entry.verdict == verdicts.MISSING}
     assert ("004", "On one machine") in gaps
     assert ("003", "Two flows of one algorithm") in gaps

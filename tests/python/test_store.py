@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
@@ -15,7 +16,7 @@ import pytest
 from conftest import PATIENCE_S, started, until
 
 import weir
-from weir.base.errors import InputError
+from weir.base.errors import InputError, RunInterruptedError
 from weir.results.results import TABLES
 from weir.results.store import RunDirectory
 from weir.running import runner
@@ -57,6 +58,28 @@ def test_results_can_be_loaded(plan: Plan, tmp_path: Path) -> None:
     assert results.flows["stack"].to_list() == ["rack/reno", "rack/cubic"] * 2
     assert results.samples["run"].is_sorted()
     assert not (path / "parts").exists()
+
+
+def test_an_interrupt_while_parts_are_removed_loses_no_table(
+    plan: Plan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C after the results have their name: what is left of the parts is not joined again."""
+    removed = shutil.rmtree
+
+    def interrupted(path: Path, **options: Any) -> None:
+        if Path(path).name == "parts":
+            monkeypatch.setattr(shutil, "rmtree", removed)
+            removed(sorted(Path(path).iterdir())[0])
+            raise KeyboardInterrupt
+        removed(path, **options)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupted)
+    with pytest.raises(RunInterruptedError):
+        runner.run_plan(plan, tmp_path)
+    results = weir.load(tmp_path / "compare" / "latest")
+    assert results.manifest["complete"]
+    assert results.flows["run"].to_list() == [0, 1, 2, 3]
+    assert not (results.path / "parts").exists()
 
 
 def test_the_manifest_says_how_to_do_it_again(plan: Plan, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! every link so far has spare capacity    cwnd += acknowledged bytes
-//! else                          cwnd += 1 / cwnd segments per segment
+//! else                          as Reno: slow start before the first loss, 1 / cwnd segments per segment after
 //! loss, timeout                 as Reno
 //! ```
 //!
@@ -55,10 +55,7 @@ impl CongestionController for AntiEcn {
             Some(Echo::AntiEcn(Headroom::Spare)) if cx.cwnd_limited => {
                 self.window.cwnd += ack.acked;
             }
-            Some(Echo::AntiEcn(Headroom::Scarce)) if cx.cwnd_limited => {
-                self.window.additive_increase(cx.mss, self.window.cwnd, ack.acked);
-            }
-            Some(Echo::AntiEcn(_)) => {}
+            // A cleared bit takes nothing: the source's sender is never slower than slow start.
             _ => self.window.grow_as_reno(cx, ack.acked),
         }
     }

@@ -6,18 +6,18 @@
 //! slow start            as Reno
 //! congestion avoidance  cwnd += mss per n mss acknowledged; w and w_max in segments,
 //!                       d = (w_max - w) / 4 below w_max:
-//!   w <= 14                  n = w                  as Reno
-//!   w < w_max, d > 16        n = w / 16             16 segments per round trip
+//!   w <= low                 n = w                  as Reno
+//!   w < w_max, d > most      n = w / most           `most` segments per round trip
 //!              d >= 2        n = w / d              binary search
-//!              d <= 1        n = 5 w                plateau
-//!   w >= w_max, w < w_max + 4       n = 5 w         plateau
-//!               w < w_max + 48      n = 3 w / (w - w_max)   max probing
-//!               beyond              n = w / 16
+//!              d <= 1        n = smooth w / 4       plateau
+//!   w >= w_max, w < w_max + 4       n = smooth w / 4         plateau
+//!               w < w_max + 3 most  n = 3 w / (w - w_max)    max probing
+//!               beyond              n = w / most
 //!   no loss yet (w_max = 0)  n <= 20
-//!   n times 1/r, r the mean of segments per acknowledgement, above 14 segments
-//! loss     w <= 14:  ssthresh = cwnd / 2
-//!          else      ssthresh = 819/1024 cwnd
-//!          w_max = w;  (1024 + 819)/2048 w if w is below the last w_max
+//!   n times 1/r, r the mean of segments per acknowledgement, above `low` segments
+//! loss     w <= low: ssthresh = cwnd / 2
+//!          else      ssthresh = beta cwnd
+//!          w_max = w;  (1 + beta)/2 w if w is below the last w_max
 //! timeout  as a loss, and everything else begins anew (w_max = 0, r = 2)
 //! ```
 //!
@@ -29,13 +29,17 @@
 //! Deviations from the paper, which are Linux's: the search goes a quarter of the way, not half; the reduction
 //! is by a fifth, not an eighth. Deviation from Linux: time in ticks of 1 ms (`HZ` = 1000) begins with
 //! the simulation, which matters for the 31 ms only.
+//!
+//! Parameters, Linux's: `beta` (0.8, which is 819/1024), `low-window` (14), `max-increment` (16, `most` above)
+//! and `smooth-part` (20).
 
 use weir_units::Bytes;
 
 use crate::ticks::ticks;
 use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{
-    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable,
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Decimal, RecoveryState,
+    Variable,
 };
 
 /// BIC's window.
@@ -43,7 +47,33 @@ use crate::{
 pub struct Bic {
     window: AckClockedWindow,
     search: Search,
+    shape: BicShape,
     state: RecoveryState,
+}
+
+/// How BIC grows and gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BicShape {
+    /// The share of the window that a loss leaves, at most 1.
+    pub beta: Decimal,
+    /// Segments: up to here it is Reno.
+    pub low_window: u64,
+    /// The most segments per round trip, at least 1.
+    pub max_increment: u64,
+    /// Windows that a segment takes on the plateau, times four.
+    pub smooth_part: u64,
+}
+
+impl BicShape {
+    /// Linux's.
+    pub const LINUX: Self =
+        Self { beta: Decimal::FOUR_FIFTHS, low_window: 14, max_increment: 16, smooth_part: 20 };
+}
+
+impl Default for BicShape {
+    fn default() -> Self {
+        Self::LINUX
+    }
 }
 
 /// What a timeout forgets.
@@ -62,10 +92,11 @@ struct Search {
 
 impl Bic {
     /// Starts with `initial_window`.
-    pub fn new(initial_window: Bytes) -> Self {
+    pub fn new(initial_window: Bytes, shape: BicShape) -> Self {
         Self {
             window: AckClockedWindow::new(initial_window),
             search: Search::NEW,
+            shape,
             state: RecoveryState::Open,
         }
     }
@@ -73,7 +104,8 @@ impl Bic {
     fn grow(&mut self, cx: &CcContext<'_>, acked: Bytes) {
         let beyond = self.window.slow_start(acked);
         if beyond > Bytes::ZERO {
-            self.search.update(self.window.cwnd.get() / cx.mss.get(), ticks(cx.now));
+            let segments = self.window.cwnd.get() / cx.mss.get();
+            self.search.update(self.shape, segments, ticks(cx.now));
             self.window.additive_increase(cx.mss, cx.mss * self.search.count, beyond);
         }
     }
@@ -87,10 +119,15 @@ impl CongestionController for Bic {
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {
         let segments = self.window.cwnd.get() / cx.mss.get();
         if event.first_in_epoch {
-            self.search.on_loss(segments);
+            self.search.on_loss(self.shape.beta.in_1024ths(), segments);
         }
+        let shape = self.shape;
         let reduced = |cwnd: Bytes| {
-            if segments <= LOW_WINDOW { cwnd / 2 } else { cwnd.mul_ratio(BETA, ONE) }
+            if segments <= shape.low_window {
+                cwnd / 2
+            } else {
+                cwnd.mul_ratio(shape.beta.in_1024ths(), ONE)
+            }
         };
         self.window.on_congestion(cx, event, reduced);
         if let Cause::Timeout { .. } = event.cause {
@@ -122,46 +159,47 @@ impl Search {
         Self { count: 0, max: 0, window: 0, computed_at: 0, ack_ratio: 2 * RATIO_SCALE };
 
     /// `bictcp_update`.
-    fn update(&mut self, window: u64, now: u64) {
+    fn update(&mut self, shape: BicShape, window: u64, now: u64) {
         if self.window == window && now.saturating_sub(self.computed_at) <= PATIENCE {
             return;
         }
         self.window = window;
         self.computed_at = now;
-        if window <= LOW_WINDOW {
+        if window <= shape.low_window {
             self.count = window;
             return;
         }
-        let count = self.acks_per_segment(window);
+        let count = self.acks_per_segment(shape, window);
         let count = if self.max == 0 { count.min(LARGEST_BLIND) } else { count };
         self.count = (count * RATIO_SCALE / self.ack_ratio).max(1);
     }
 
-    fn acks_per_segment(&self, window: u64) -> u64 {
-        let plateau = window * SMOOTH / PART;
+    fn acks_per_segment(&self, shape: BicShape, window: u64) -> u64 {
+        let largest_step = shape.max_increment;
+        let plateau = window * shape.smooth_part / PART;
         if window < self.max {
             let step = (self.max - window) / PART;
             match step {
                 0 | 1 => plateau,
-                2..=LARGEST_STEP => window / step,
-                _ => window / LARGEST_STEP,
+                2.. if step <= largest_step => window / step,
+                _ => window / largest_step,
             }
         } else {
             let above = window - self.max;
             if above < PART {
                 plateau
-            } else if above < LARGEST_STEP * (PART - 1) {
+            } else if above < largest_step * (PART - 1) {
                 window * (PART - 1) / above
             } else {
-                window / LARGEST_STEP
+                window / largest_step
             }
         }
     }
 
-    fn on_loss(&mut self, window: u64) {
+    fn on_loss(&mut self, beta: u64, window: u64) {
         // Fast convergence: a flow that reduced its window below its last maximum leaves capacity to others.
         let gives_way = window < self.max;
-        self.max = if gives_way { window * (ONE + BETA) / (2 * ONE) } else { window };
+        self.max = if gives_way { window * (ONE + beta) / (2 * ONE) } else { window };
     }
 
     fn count_ack(&mut self, segments: u64) {
@@ -170,17 +208,10 @@ impl Search {
     }
 }
 
-/// 1 in `BETA`.
+/// 1 in the share that a loss leaves.
 const ONE: u64 = 1_024;
-const BETA: u64 = 819;
-/// Segments: up to here it is Reno.
-const LOW_WINDOW: u64 = 14;
-/// Segments per round trip.
-const LARGEST_STEP: u64 = 16;
 /// The share of the distance that one round trip goes.
 const PART: u64 = 4;
-/// Windows that a segment takes on the plateau, times `PART`.
-const SMOOTH: u64 = 20;
 /// Before the first loss, 5 % per round trip at least.
 const LARGEST_BLIND: u64 = 20;
 const RATIO_SCALE: u64 = 16;

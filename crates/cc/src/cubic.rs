@@ -4,10 +4,10 @@
 //! W(t)     = W_max + C (t - K)^3              target window, t from the start of the epoch + min RTT
 //! K        = cbrt((W_max - cwnd) / C)         cwnd at the start of the epoch
 //! growth   = 1 mss per cwnd / (W(t) - cwnd)   segments acknowledged, at least 2
-//! W_est   += 1 mss per cwnd 15/8              segments acknowledged: never slower than Reno
+//! W_est   += 1 mss per cwnd (1 + beta) / (3 (1 - beta))   segments acknowledged: never slower than Reno
 //! loss       W_max = cwnd, or cwnd (1 + beta) / 2 below the last W_max (fast convergence)
 //!            cwnd  = ssthresh = beta cwnd
-//! C = 410/1024 segments/s^3, beta = 717/1024
+//! C = 410/1024 segments/s^3, beta = 717/1024, unless they are given
 //! ```
 //!
 //! Units as in the kernel, so that windows can be compared ACK by ACK: windows in whole segments,
@@ -19,14 +19,16 @@
 //! ([`SlowStartExit`]).
 //!
 //! Parameters: `hystart`, how slow start ends; `friendliness`, whether `W_est` counts (Linux's
-//! `tcp_friendliness`).
+//! `tcp_friendliness`); `beta`, the share that a loss leaves (0.7); `c`, how steep the curve is (0.4).
 
 use weir_units::{Bytes, Duration, Instant};
 
 use crate::hystart::SlowStartExit;
 use crate::ticks::{TICKS_PER_SEC, ticks};
 use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
-use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Hystart, Variable};
+use crate::{
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Decimal, Hystart, Variable,
+};
 
 /// Whether the window grows at least as Reno's would.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +38,40 @@ pub enum Friendliness {
     On,
     /// By the curve alone.
     Off,
+}
+
+/// How CUBIC grows and gives way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CubicShape {
+    /// The share of the window that a loss leaves, below 1.
+    pub beta: Decimal,
+    /// Segments per second cubed, above 0.
+    pub c: Decimal,
+    /// Whether Reno's growth is the least.
+    pub friendliness: Friendliness,
+}
+
+impl CubicShape {
+    /// Linux's.
+    pub const LINUX: Self = Self {
+        beta: Decimal::SEVEN_TENTHS,
+        c: Decimal::TWO_FIFTHS,
+        friendliness: Friendliness::On,
+    };
+
+    fn beta(self) -> u64 {
+        self.beta.in_1024ths().min(LARGEST_BETA)
+    }
+
+    fn c(self) -> u64 {
+        self.c.in_1024ths().max(1)
+    }
+}
+
+impl Default for CubicShape {
+    fn default() -> Self {
+        Self::LINUX
+    }
 }
 
 /// CUBIC's window.
@@ -48,12 +84,11 @@ pub struct Cubic {
 }
 
 impl Cubic {
-    /// Starts with `initial_window`; `hystart` says how slow start ends, `friendliness` whether Reno's
-    /// growth is the least.
-    pub fn new(initial_window: Bytes, hystart: Hystart, friendliness: Friendliness) -> Self {
+    /// Starts with `initial_window`; `hystart` says how slow start ends.
+    pub fn new(initial_window: Bytes, hystart: Hystart, shape: CubicShape) -> Self {
         Self {
             window: AckClockedWindow::new(initial_window),
-            curve: Curve { friendliness, ..Curve::default() },
+            curve: Curve { shape, ..Curve::default() },
             exit: SlowStartExit::new(hystart),
             last_sent: None,
         }
@@ -95,7 +130,7 @@ impl CongestionController for Cubic {
         self.window.on_congestion(cx, event, |cwnd| curve.reduce(cwnd, mss));
         self.exit.on_congestion();
         if let Cause::Timeout { .. } = event.cause {
-            self.curve = Curve::default();
+            self.curve = Curve { shape: self.curve.shape, ..Curve::default() };
             self.exit.restart(cx);
         }
     }
@@ -157,18 +192,18 @@ struct Curve {
     /// `W_est` in segments, and the bytes acknowledged towards its next one.
     reno_cwnd: u64,
     reno_credit: Bytes,
-    friendliness: Friendliness,
+    shape: CubicShape,
     min_rtt: Option<Duration>,
 }
 
 impl Curve {
     /// RFC 9438 §4.6 and §4.7: the window after a reduction of `cwnd`.
     fn reduce(&mut self, cwnd: Bytes, mss: Bytes) -> Bytes {
-        let segments = cwnd.get() / mss.get();
+        let (segments, beta) = (cwnd.get() / mss.get(), self.shape.beta());
         self.epoch = None;
         self.last_max =
-            if segments < self.last_max { segments * (1024 + BETA) / 2048 } else { segments };
-        mss * (segments * BETA / 1024)
+            if segments < self.last_max { segments * (1024 + beta) / 2048 } else { segments };
+        mss * (segments * beta / 1024)
     }
 
     /// Processes `acked` bytes; the bytes that must be acknowledged per segment of growth.
@@ -180,7 +215,7 @@ impl Curve {
             if self.epoch.is_none() || now != self.last_tick {
                 self.recompute(now, segments, acked);
             }
-            if self.friendliness == Friendliness::On {
+            if self.shape.friendliness == Friendliness::On {
                 self.keep_up_with_reno(segments, cx.mss);
             }
             self.count = self.count.max(2);
@@ -195,13 +230,15 @@ impl Curve {
         if self.epoch.is_none() {
             self.reno_credit = acked;
             self.reno_cwnd = cwnd;
-            self.k = cube_root(self.last_max.saturating_sub(cwnd).saturating_mul(CUBE_PER_SEGMENT));
+            // `K^3` per segment below `W_max`, `K` in 1/1024 s.
+            let cube = (1 << 40) / self.shape.c();
+            self.k = cube_root(self.last_max.saturating_sub(cwnd).saturating_mul(cube));
             self.origin = self.last_max.max(cwnd);
         }
         let start = *self.epoch.get_or_insert(now);
         let min_rtt = self.min_rtt.unwrap_or_default().as_micros().div_ceil(1_000);
         let t = (now - start + min_rtt) * 1024 / TICKS_PER_SEC;
-        let distance = curve_distance(t.abs_diff(self.k));
+        let distance = curve_distance(t.abs_diff(self.k), self.shape.c());
         let target = if t < self.k {
             self.origin.saturating_sub(distance)
         } else {
@@ -216,7 +253,10 @@ impl Curve {
 
     /// RFC 9438 §4.3: grows at least as Reno with the same reduction factor would.
     fn keep_up_with_reno(&mut self, cwnd: u64, mss: Bytes) {
-        let per = (mss * (cwnd * RENO_SCALE / 8)).max(Bytes(1));
+        // Eighths of a window acknowledged per segment of `W_est`.
+        let beta = self.shape.beta();
+        let scale = 8 * (1024 + beta) / 3 / (1024 - beta);
+        let per = (mss * (cwnd * scale / 8)).max(Bytes(1));
         let steps = self.reno_credit.saturating_sub(Bytes(1)).get() / per.get();
         self.reno_credit -= per * steps;
         self.reno_cwnd += steps;
@@ -226,9 +266,9 @@ impl Curve {
     }
 }
 
-/// `C offset^3` in segments, `offset` in 1/1024 s.
-fn curve_distance(offset: u64) -> u64 {
-    let cubed = u128::from(offset).saturating_pow(3).saturating_mul(u128::from(C_1024TH));
+/// `c offset^3` in segments, `c` in 1/1024, `offset` in 1/1024 s.
+fn curve_distance(offset: u64, c: u64) -> u64 {
+    let cubed = u128::from(offset).saturating_pow(3).saturating_mul(u128::from(c));
     u64::try_from(cubed >> 40).unwrap_or(u64::MAX)
 }
 
@@ -255,13 +295,8 @@ const ESTIMATES: [u64; 64] = [
 
 /// While the window stands, `count` holds for a 32nd of a second.
 const HOLD_TICKS: u64 = TICKS_PER_SEC / 32;
-/// `beta` and `C` in 1/1024.
-const BETA: u64 = 717;
-const C_1024TH: u64 = 410;
-/// `K^3` per segment below `W_max`, `K` in 1/1024 s.
-const CUBE_PER_SEGMENT: u64 = (1 << 40) / C_1024TH;
-/// Eighths of a window acknowledged per segment of `W_est`: `8 (1 + beta) / (3 (1 - beta))`.
-const RENO_SCALE: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
+/// In 1/1024: a loss takes something.
+const LARGEST_BETA: u64 = 1_023;
 
 #[cfg(test)]
 #[path = "cubic/tests.rs"]

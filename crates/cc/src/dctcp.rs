@@ -125,6 +125,16 @@ impl CongestionController for Dctcp {
     }
 }
 
+impl Gain {
+    /// 1/8.
+    pub(crate) const EIGHTH: Self = Self { shift: 3 };
+
+    /// `old` moved towards `new` by this share of the way, rounded down.
+    pub(crate) fn filtered(self, old: u64, new: u64) -> u64 {
+        (((1 << self.shift) - 1) * old + new) >> self.shift
+    }
+}
+
 impl Default for Gain {
     /// 1/16, as in the paper and in Linux.
     fn default() -> Self {

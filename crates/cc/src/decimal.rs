@@ -25,6 +25,12 @@ impl Decimal {
     /// 1.
     pub const ONE: Self = Self(1_000);
     pub(crate) const HALF: Self = Self(500);
+    /// 0.4.
+    pub(crate) const TWO_FIFTHS: Self = Self(400);
+    /// 0.7.
+    pub(crate) const SEVEN_TENTHS: Self = Self(700);
+    /// 0.8.
+    pub(crate) const FOUR_FIFTHS: Self = Self(800);
     pub(crate) const TWO: Self = Self(2_000);
     const MAX: u32 = 1_000_000_000;
 
@@ -36,6 +42,11 @@ impl Decimal {
     /// This times 1000.
     pub const fn thousandths(self) -> u32 {
         self.0
+    }
+
+    /// This in 1/1024, to the nearest, as Linux has its shares: 0.7 is 717.
+    pub(crate) const fn in_1024ths(self) -> u64 {
+        (self.0 as u64 * 1_024 + 500) / 1_000
     }
 
     /// `bytes` times this, rounded down.

@@ -3,7 +3,7 @@
 //! Communications and Networking 22, 2004), as Linux 6.1 has it (`tcp_hybla.c`).
 //!
 //! ```text
-//! rho = srtt / 25 ms, at least 1, from the smallest srtt
+//! rho = srtt / rtt0, at least 1, from the smallest srtt
 //! start                 cwnd = rho mss, rho rounded down
 //! slow start            cwnd += (2^rho - 1) mss     per acknowledgement, to ssthresh at most
 //! congestion avoidance  cwnd += rho^2 mss / cwnd    per acknowledgement
@@ -19,8 +19,10 @@
 //! of 25 ms; growth counts acknowledgements, not what they acknowledge; it neither paces nor
 //! estimates the bandwidth; the first window is `rho` segments where other controllers have ten, and no window
 //! exceeds 65 535 segments.
+//!
+//! Parameter: `rtt0`, the RTT of the path as which it grows (25 ms).
 
-use weir_units::Bytes;
+use weir_units::{Bytes, Duration};
 
 use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable};
@@ -29,6 +31,8 @@ use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, Recovery
 #[derive(Clone, Debug)]
 pub struct Hybla {
     window: AckClockedWindow,
+    /// The RTT of the path as which it grows.
+    reference: Duration,
     /// Set when the first data leaves.
     pace: Option<Pace>,
     /// Growth that is no whole segment yet, in 1/128.
@@ -46,8 +50,8 @@ struct Pace {
 
 impl Hybla {
     /// Starts with `initial_window` until the handshake's RTT is known.
-    pub fn new(initial_window: Bytes) -> Self {
-        Self { window: AckClockedWindow::new(initial_window), pace: None, fraction: 0 }
+    pub fn new(initial_window: Bytes, reference: Duration) -> Self {
+        Self { window: AckClockedWindow::new(initial_window), reference, pace: None, fraction: 0 }
     }
 
     /// `hybla_cong_avoid` in the open state.
@@ -88,7 +92,7 @@ impl CongestionController for Hybla {
 
     fn on_sent(&mut self, cx: &mut CcContext<'_>, _bytes: Bytes) {
         if self.pace.is_none() {
-            let pace = Pace::measure(cx);
+            let pace = Pace::measure(cx, self.reference);
             self.window.cwnd = cx.mss * (pace.rho / 8);
             self.pace = Some(pace);
         }
@@ -103,7 +107,7 @@ impl CongestionController for Hybla {
         if !may_raise(cx, ack) {
             return;
         }
-        let now = Pace::measure(cx);
+        let now = Pace::measure(cx, self.reference);
         if now.srtt < pace.srtt {
             *pace = now;
         }
@@ -124,9 +128,9 @@ impl CongestionController for Hybla {
 
 impl Pace {
     /// `hybla_recalc_param`.
-    fn measure(cx: &CcContext<'_>) -> Self {
+    fn measure(cx: &CcContext<'_>, reference: Duration) -> Self {
         let srtt = cx.rtt.srtt.map_or(0, |srtt| srtt.as_nanos() / 125);
-        Self { rho: (srtt / REFERENCE).clamp(8, LARGEST_RHO), srtt }
+        Self { rho: (srtt / reference.as_micros().max(1)).clamp(8, LARGEST_RHO), srtt }
     }
 }
 
@@ -134,8 +138,6 @@ impl Pace {
 const ONE: u64 = 128;
 /// 2^(i/8) in 1/128, as Linux rounds it.
 const POWERS: [u64; 8] = [128, 139, 152, 165, 181, 197, 215, 234];
-/// Microseconds: the RTT of the path as which it grows.
-const REFERENCE: u64 = 25_000;
 /// Segments.
 const LARGEST: u64 = 65_535;
 /// In 1/8: more than any window needs.

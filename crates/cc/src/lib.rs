@@ -83,13 +83,13 @@ mod readme {}
 
 pub use anti_ecn::AntiEcn;
 pub use bbr::{Bbr, Overflow};
-pub use bic::Bic;
+pub use bic::{Bic, BicShape};
 pub use bounded_bbr::{Bbr2Ecn, Bbr3Text, BoundedBbr};
 pub use careful_resume::SavedPath;
 pub use cdg::Cdg;
 pub use config::{BuildScripted, CatalogueEntry, CcBuildError, CcConfig, CcConfigError, Script};
 pub use copa::{Copa, CopaMode};
-pub use cubic::{Cubic, Friendliness};
+pub use cubic::{Cubic, CubicShape, Friendliness};
 pub use dctcp::{Dctcp, Gain};
 pub use decimal::{Decimal, DecimalError};
 pub use event::{
@@ -115,7 +115,7 @@ pub use rcp::Rcp;
 pub use reno::Reno;
 pub use reno_002::Reno002;
 pub use scalable::Scalable;
-pub use vegas::Vegas;
+pub use vegas::{Vegas, VegasBounds};
 pub use veno::Veno;
 use weir_units::{Bytes, Feedback, Rate};
 pub use westwood::Westwood;

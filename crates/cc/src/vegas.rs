@@ -4,9 +4,9 @@
 //! once per round trip, with at least 3 RTT samples:
 //!   rtt     = smallest RTT of the round, base_rtt = smallest ever
 //!   backlog = cwnd (rtt - base_rtt) / base_rtt                      segments in the queue
-//!   slow start            backlog > 1:   cwnd = cwnd base_rtt / rtt + 1 mss, and it ends
-//!   congestion avoidance  backlog < 2:   cwnd += 1 mss
-//!                         backlog > 4:   cwnd -= 1 mss
+//!   slow start            backlog > gamma:   cwnd = cwnd base_rtt / rtt + 1 mss, and it ends
+//!   congestion avoidance  backlog < alpha:   cwnd += 1 mss
+//!                         backlog > beta:    cwnd -= 1 mss
 //! loss, timeout, fewer samples: as Reno
 //! ```
 //!
@@ -14,6 +14,9 @@
 //! one; losses are found and answered as by Reno; `base_rtt` is forgotten when sending resumes after
 //! everything was acknowledged; growth does not ask whether the window was used; each round lifts
 //! `ssthresh` to three quarters of the window.
+//!
+//! Parameters: `alpha` (2), `beta` (4) and `gamma` (1), segments in the queue. The paper and ns-2 have 1, 3
+//! and 1.
 
 use weir_units::{Bytes, Duration};
 
@@ -24,11 +27,34 @@ use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, Recovery
 #[derive(Clone, Debug)]
 pub struct Vegas {
     window: AckClockedWindow,
+    bounds: VegasBounds,
     base_rtt: Option<Duration>,
     /// The round trip being measured; `None` outside [`RecoveryState::Open`].
     round: Option<Round>,
     /// Segments in the queue, by the last round trip with enough samples.
     backlog: Option<u64>,
+}
+
+/// Segments in the queue by which Vegas acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VegasBounds {
+    /// Fewer ask for growth.
+    pub alpha: u64,
+    /// More ask for the opposite.
+    pub beta: u64,
+    /// More end slow start.
+    pub gamma: u64,
+}
+
+impl VegasBounds {
+    /// Linux's.
+    pub const LINUX: Self = Self { alpha: 2, beta: 4, gamma: 1 };
+}
+
+impl Default for VegasBounds {
+    fn default() -> Self {
+        Self::LINUX
+    }
 }
 
 /// A round trip: it ends when `snd_una` passes `end`.
@@ -41,9 +67,10 @@ struct Round {
 
 impl Vegas {
     /// Starts with `initial_window`.
-    pub fn new(initial_window: Bytes) -> Self {
+    pub fn new(initial_window: Bytes, bounds: VegasBounds) -> Self {
         Self {
             window: AckClockedWindow::new(initial_window),
+            bounds,
             base_rtt: None,
             round: Some(Round::default()),
             backlog: None,
@@ -79,16 +106,16 @@ impl Vegas {
         let cwnd = self.window.cwnd.get() / cx.mss.get();
         let backlog = segments(cwnd, rtt - base_rtt, base_rtt);
         self.backlog = Some(backlog);
-        if self.window.in_slow_start() && backlog > GAMMA {
+        if self.window.in_slow_start() && backlog > self.bounds.gamma {
             let fits = cx.mss * (segments(cwnd, base_rtt, rtt) + 1);
             self.window.cwnd = self.window.cwnd.min(fits);
             self.window.ssthresh = self.window.ssthresh.min(self.window.cwnd);
         } else if self.window.in_slow_start() {
             self.window.slow_start(acked);
-        } else if backlog > BETA {
+        } else if backlog > self.bounds.beta {
             self.window.cwnd = self.window.cwnd.saturating_sub(cx.mss);
             self.window.ssthresh = self.window.ssthresh.min(self.window.cwnd);
-        } else if backlog < ALPHA {
+        } else if backlog < self.bounds.alpha {
             self.window.cwnd += cx.mss;
         }
         self.window.cwnd = self.window.cwnd.max(cx.mss * 2);
@@ -146,9 +173,3 @@ impl CongestionController for Vegas {
 fn segments(cwnd: u64, num: Duration, den: Duration) -> u64 {
     (u128::from(cwnd) * u128::from(num.as_micros()) / u128::from(den.as_micros())) as u64
 }
-
-/// Segments in the queue: fewer than `ALPHA` ask for growth, more than `BETA` for the opposite, more
-/// than `GAMMA` end slow start.
-const ALPHA: u64 = 2;
-const BETA: u64 = 4;
-const GAMMA: u64 = 1;

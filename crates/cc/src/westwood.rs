@@ -6,10 +6,10 @@
 //! growth          as Reno
 //! loss, mark      ssthresh = cwnd / 2;  cwnd = ssthresh = bwe rtt_min  when the episode ends
 //! timeout         ssthresh = bwe rtt_min,  cwnd = in flight + 1 mss
-//! once per max(rtt, 50 ms):
+//! once per max(rtt, interval):
 //!   sample = bytes acknowledged in the interval / interval
-//!   once   = 7/8 once + 1/8 sample
-//!   bwe    = 7/8 bwe  + 1/8 once
+//!   once   = (1 - gain) once + gain sample
+//!   bwe    = (1 - gain) bwe  + gain once
 //! ```
 //!
 //! Units as in the kernel, every quotient rounded down: time in ticks of 1 ms (`HZ` = 1000), RTTs
@@ -22,13 +22,17 @@
 //! `bwe rtt_min` at the end of an episode, towards half of itself before. Deviations from Linux: the
 //! first interval begins with the first data, not with the connection; an unfounded reduction is
 //! taken back in full.
+//!
+//! Parameters: `interval`, the shortest time that one sample is over (50 ms), and `gain`, the weight of a
+//! new sample in the filters (1/8).
 
 use weir_units::{Bytes, Duration, Instant};
 
 use crate::ticks::ticks;
 use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{
-    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable,
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Gain, RecoveryState,
+    Variable,
 };
 
 /// Westwood+'s window.
@@ -41,11 +45,16 @@ pub struct Westwood {
 }
 
 impl Westwood {
-    /// Starts with `initial_window`.
-    pub fn new(initial_window: Bytes) -> Self {
+    /// Starts with `initial_window`; a sample of the bandwidth is over `interval` at least and has the
+    /// weight `gain`.
+    pub fn new(initial_window: Bytes, interval: Duration, gain: Gain) -> Self {
         Self {
             window: AckClockedWindow::new(initial_window),
-            estimate: Estimate::default(),
+            estimate: Estimate {
+                shortest: interval.as_micros().div_ceil(1_000),
+                gain,
+                ..Estimate::default()
+            },
             reducing: false,
         }
     }
@@ -113,6 +122,9 @@ impl CongestionController for Westwood {
 /// What the path carries, and how long it is when empty.
 #[derive(Clone, Debug, Default)]
 struct Estimate {
+    /// In ticks: the shortest interval.
+    shortest: u64,
+    gain: Gain,
     /// Bytes per tick, filtered once and twice.
     once: u64,
     twice: u64,
@@ -148,15 +160,15 @@ impl Estimate {
     fn end_interval(&mut self, now: Instant) {
         let now = ticks(now);
         let interval = now - *self.opened.get_or_insert(now);
-        if self.rtt == 0 || interval <= self.rtt.max(SHORTEST_INTERVAL) {
+        if self.rtt == 0 || interval <= self.rtt.max(self.shortest) {
             return;
         }
         let sample = self.bytes / interval;
         if (self.once, self.twice) == (0, 0) {
             (self.once, self.twice) = (sample, sample);
         } else {
-            self.once = (7 * self.once + sample) / 8;
-            self.twice = (7 * self.twice + self.once) / 8;
+            self.once = self.gain.filtered(self.once, sample);
+            self.twice = self.gain.filtered(self.twice, self.once);
         }
         self.bytes = 0;
         self.opened = Some(now);
@@ -185,6 +197,3 @@ impl Estimate {
         mss * (bytes / mss.get()).max(2)
     }
 }
-
-/// In ticks: 50 ms.
-const SHORTEST_INTERVAL: u64 = 50;

@@ -164,6 +164,20 @@ fn anti_ecn_grows_as_in_slow_start_on_an_empty_path() {
     assert_eq!(reno[6], reno[3] + 3 * 1_448);
 }
 
+/// The slides on TCP Muzha: the bit lets a sender grow "as fast as slow start". A cleared one takes nothing from
+/// the slow start before the first loss.
+#[test]
+fn anti_ecn_is_as_fast_as_slow_start_from_the_beginning() {
+    let path = Path { rtt: Duration::from_millis(200), ..Path::default() };
+    let seconds = |stack: &str| {
+        let mut spec = path.spec(&[Flow::file(stack, 2_000_000)], Duration::from_secs(20));
+        spec.links[0].config.feedback = Some(FeedbackConfig::AntiEcn(AntiEcnConfig::default()));
+        run(&spec, 1).expect("a run").flows[0].fct_s.expect("it ends")
+    };
+    let (reno, anti) = (seconds("reno"), seconds("anti-ecn"));
+    assert!(anti <= reno * 1.01, "{anti} s, Reno {reno} s");
+}
+
 /// RFC 4782 §1: a moderate transfer spends many round trips in slow start "where one or two RTTs might
 /// have been" enough. Forty segments from a window of three (RFC 3390) take four flights, and one with
 /// an approved rate, which is spread over a round trip.

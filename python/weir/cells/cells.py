@@ -102,14 +102,23 @@ def interval_text(ours: Estimate) -> str:
         return "–"
     if low is None or high is None:
         return digits(mean)
+    if says_nothing(mean, low, high):
+        return f"{digits(mean)} ({TOO_FEW})"
     ends = digits(low), digits(high)
     return digits(mean) if ends[0] == ends[1] else f"{digits(mean)} ({ends[0]} to {ends[1]})"
+
+
+def says_nothing(mean: float, low: float, high: float) -> bool:
+    """Whether an interval is so wide that its ends are no information, as 0 to 4071590."""
+    return high - low > _WIDEST * abs(mean)
 
 
 def spread_text(mean: float, low: float | None, high: float | None, digits: int) -> str:
     """` ± 0.03`, or ` −4.4 +1.8` where the interval is lopsided; nothing without one."""
     if low is None or high is None:
         return ""
+    if says_nothing(mean, low, high):
+        return f" ({TOO_FEW})"
     below, above = mean - low, high - mean
     if abs(below - above) <= _LOPSIDED * max(below, above):
         return f" ± {above:.{digits}f}"
@@ -172,5 +181,8 @@ def runs_of(results: Results, *prefixes: str) -> tuple[int, ...]:
     return tuple(found["run"])
 
 
+TOO_FEW = "too few repeats"
+_WIDEST = 10.0
+"""An interval that is wider than this many means is not shown."""
 _LOPSIDED = 0.05
 """Sides of an interval that differ by a smaller share of the wider one are shown as one number."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from weir.cells import claims
+from weir.cells import claims, verdicts
 from weir.cells import plot as figures
 from weir.cells.cells import Cells, count_text, decimals, digits, spread_text
+from weir.cells.protocol import PUBLISHED
 from weir.cells.protocol import sources as value_sources
 from weir.report.html import slug
 from weir.report.model import Cell as TableCell
@@ -16,6 +18,36 @@ from weir.report.model import ReportSection, ReportTable
 
 Rows = Sequence[Mapping[str, Any]]
 """Cells as `study.json` keeps them."""
+
+
+def verdict_table(cells: Rows, first: Sequence[str] = ()) -> ReportTable:
+    """At most ten claims and what becomes of each; `first` are patterns of those to show.
+
+    Without patterns those that differ come first, then those that agree.
+    """
+    own = [dict(found) for found in cells if found["table"] == claims.TABLE]
+    named = [c for pattern in first for c in own if re.fullmatch(pattern, str(c["row"]))]
+    by_verdict = sorted(own, key=lambda c: _ORDER.index(claims.verdict_of(c)))
+    shown = (named or by_verdict)[:_MOST_VERDICTS]
+    rows: list[list[TableCell | str]] = []
+    for found in shown:
+        ratio = verdicts.ratio(found["published"], found["ours"])
+        verdict = claims.verdict_of(found)
+        rows.append(
+            [
+                TableCell(str(found["row"]), "name"),
+                TableCell("–" if found["published"] is None else digits(found["published"])),
+                TableCell(Cells([found]).text(found["row"], claims.COLUMN)),
+                TableCell("" if ratio is None else f"{ratio:.2f}"),
+                TableCell(verdict, "text", tone=verdicts.TONES.get(verdict, "open")),
+            ]
+        )
+    headers = ["claim", "printed", "ours", "ratio", "verdict"]
+    more = len(own) - len(shown)
+    note = "Ours: mean and 95 % interval."
+    return ReportTable(
+        "", headers, rows, note=f"{note} {more} further claims stand below." if more else note
+    )
 
 
 def claims_table(cells: Cells) -> ReportTable:
@@ -27,7 +59,11 @@ def claims_table(cells: Cells) -> ReportTable:
             str(found["measured"]),
             TableCell("–" if found["published"] is None else digits(found["published"])),
             TableCell(own.text(found["row"], claims.COLUMN)),
-            TableCell(str(found["note"]), "text"),
+            TableCell(
+                str(found["note"]),
+                "text",
+                tone=verdicts.TONES.get(claims.verdict_of(found), "open"),
+            ),
         ]
         for found in own.all
     ]
@@ -80,6 +116,11 @@ def study_table(name: str, cells: Rows, interval: str = "over the seeds") -> Rep
         f"Mean ± half of the 95 % interval {interval}; where it is lopsided, how far it reaches "
         "below and above."
     )
+    if sources[:1] == [PUBLISHED]:
+        note += (
+            " In brackets: ours over the printed number, and the verdict: in our interval, within "
+            "10 %, 25 % or a factor of 2, off, or too few repeats."
+        )
     return ReportTable(title, ["row", "source", *columns], rows, note=note)
 
 
@@ -93,4 +134,23 @@ def _value(cell: Mapping[str, Any], source: str) -> TableCell:
         return TableCell(f"–{count}")
     digits = decimals(mean)
     spread = spread_text(mean, value.get("lo"), value.get("hi"), digits)
-    return TableCell(f"{mean:.{digits}f}{spread}{count}")
+    text = f"{mean:.{digits}f}{spread}{count}"
+    ratio = verdicts.ratio(cell.get(PUBLISHED), value)
+    if ratio is None:
+        return TableCell(text)
+    verdict = verdicts.of_number(cell[PUBLISHED], value)
+    tone = verdicts.TONES.get(verdict, "open")
+    if verdict == verdicts.TOO_FEW and spread:
+        text = f"{mean:.{digits}f}{count}"
+    return TableCell(f"{text} ({ratio:.2f}, {_SHORT.get(verdict, verdict)})", tone=tone)
+
+
+_MOST_VERDICTS = 10
+_ORDER = ("differs", "agrees", "inconclusive")
+_SHORT = {
+    verdicts.IN_INTERVAL: "in",
+    verdicts.NEAR: "10 %",
+    verdicts.CLOSE: "25 %",
+    verdicts.FACTOR: "factor 2",
+    verdicts.TOO_FEW: "few",
+}

@@ -121,7 +121,7 @@ def _published(
     else:
         grids = (
             Grid(table["title"], tuple(table["headers"]), table["rows"]).rich()
-            for table in summaries(found.entries)
+            for table in summaries(found.entries, found.items)
         )
         output.show(Group(*grids, *output.points(found.warnings)))
     output.note(f"Page: {found.path}", quiet=quiet)

@@ -10,7 +10,8 @@ from weir.base import grid
 from weir.plots import Figure
 
 Kind = Literal["name", "number", "text"]
-Tone = Literal["", "strong", "faint"]
+Tone = Literal["", "strong", "faint", "good", "fair", "bad", "open"]
+"""How a cell looks. The last four are of verdicts; the word beside the colour says which."""
 
 
 @dataclass(frozen=True, slots=True)

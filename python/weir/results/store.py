@@ -57,6 +57,7 @@ class RunDirectory:
         self._plan = plan
         self._records = {run.index: record for run in plan.runs if (record := self._read(run))}
         self._tables = self._table_names()
+        self._is_published = False
 
     @classmethod
     def create(cls, root: Path, plan: Plan) -> RunDirectory:
@@ -134,16 +135,21 @@ class RunDirectory:
         self._write(run, {"status": "failed", "error": error, "summary": {}}, {})
 
     def publish(self, manifest: Mapping[str, Any]) -> Path:
-        """Joins the parts, adds the manifest and gives the directory its final name."""
+        """Joins the parts, adds the manifest and gives the directory its final name.
+
+        Once it has it, parts may be gone: a second call, after an interrupt, only ends the cleanup.
+        """
         with write_errors(self.path):
-            names = sorted(self._table_names())
-            joined = {"runs": self._runs_table().lazy(), **{n: self._joined(n) for n in names}}
-            _fill(self.path, joined, manifest)
-            (self.path / _LOCK).unlink(missing_ok=True)
-            self._unlock()
-            self.path = _named(self.path)
+            if not self._is_published:
+                names = sorted(self._table_names())
+                joined = {"runs": self._runs_table().lazy(), **{n: self._joined(n) for n in names}}
+                _fill(self.path, joined, manifest)
+                (self.path / _LOCK).unlink(missing_ok=True)
+                self._unlock()
+                self.path = _named(self.path)
+                self._is_published = True
             if manifest["complete"]:
-                shutil.rmtree(self.path / _PARTS)
+                shutil.rmtree(self.path / _PARTS, ignore_errors=True)
         return self.path
 
     def discard(self) -> None:
@@ -203,8 +209,13 @@ class RunDirectory:
         return {Path(file).stem for record in records if record for file in record["files"]}
 
     def _joined(self, name: str) -> pl.LazyFrame:
-        files = [self._part(run) / f"{name}{_PART}" for run in self._plan.runs if self._is_ok(run)]
-        found = [file for file in files if file.exists()]
+        file = f"{name}{_PART}"
+        kept = ((run, self._records.get(run.index)) for run in self._plan.runs)
+        found = [
+            self._part(run) / file
+            for run, record in kept
+            if record and record["status"] == "ok" and file in record["files"]
+        ]
         if name != _SAMPLES:
             return pl.scan_ipc(found)
         # Controllers have columns `cc.NAME` of their own: null in the runs of others.

@@ -48,6 +48,12 @@ class DescribedStudy:
         named: Sequence[str] = self.data.get("worlds", (SIM,))
         return named
 
+    @property
+    def verdicts(self) -> Sequence[str]:
+        """Patterns of the claims at the top of its report."""
+        named: Sequence[str] = self.data.get("verdicts", ())
+        return named
+
     def run(self, settings: Settings) -> StudyResult:
         """Runs every case, and measures and judges the results."""
         scope = self.scope(settings)

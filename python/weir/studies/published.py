@@ -20,21 +20,19 @@ from weir.cells.protocol import SIZES, Cell, Settings, StudyResult
 from weir.report.html import render_published
 from weir.results import manifest
 from weir.results.results import Results, load
-from weir.studies import sources
+from weir.studies import items, sources
+from weir.studies.items import Judged
 from weir.studies.sources import Entry, Source
 
 PAGE = "published.html"
 DATA = "published.json"
 
 _OLD = timedelta(days=30)
-_TONES = {
-    verdicts.IN_INTERVAL: "good",
-    verdicts.NEAR: "good",
-    "agrees": "good",
-    verdicts.CLOSE: "fair",
-    verdicts.FACTOR: "fair",
-    verdicts.OFF: "bad",
-    "differs": "bad",
+_OUTCOME_TONES = {
+    items.HOLDS: "good",
+    items.EXPLAINED: "fair",
+    items.UNEXPLAINED: "bad",
+    items.MISSING: "open",
 }
 
 Run = Callable[[str, Settings], StudyResult]
@@ -45,6 +43,8 @@ class Published:
     """Every printed number and claim next to ours, and where the page is."""
 
     entries: Sequence[Entry]
+    items: Sequence[Judged]
+    """What the sources describe, with outcomes."""
     warnings: Sequence[str]
     """What is missing, small or old."""
     path: Path
@@ -67,13 +67,18 @@ def compose(settings: Settings, run: Run) -> Published:
         warnings += _cautions(study, results)
     cells = {study: _cells(results) for study, results in bases.items()}
     found = list(sources.entries(known, cells))
+    judged = items.judge(items.load(), found, cells)
     path = out / PAGE
-    write_text(path, render_published(_values(known, found, bases, warnings, out)))
+    write_text(path, render_published(_values(known, found, judged, bases, warnings, out)))
     sizes = {study: size_of(results) for study, results in bases.items()}
-    rows = [entry.as_json() for entry in found]
-    data = {"basis": sizes, "warnings": warnings, "rows": rows}
+    data = {
+        "basis": sizes,
+        "warnings": warnings,
+        "rows": [entry.as_json() for entry in found],
+        "items": [own.as_json() for own in judged],
+    }
     write_text(out / DATA, json.dumps(data, indent=1, ensure_ascii=False))
-    return Published(found, warnings, path)
+    return Published(found, judged, warnings, path)
 
 
 def newest(out: Path, study: str, size: str) -> Results | None:
@@ -116,8 +121,8 @@ def _cells(results: Results) -> list[Cell]:
     return [dict(cell) for cell in kept["rows"]]
 
 
-def summaries(found: Sequence[Entry]) -> list[dict[str, Any]]:
-    """How often each verdict occurs, a table for numbers and one for claims."""
+def summaries(found: Sequence[Entry], judged: Sequence[Judged]) -> list[dict[str, Any]]:
+    """How often each verdict occurs: a table for numbers, one for claims, one for all items."""
     counted = sources.counts(found)
     shown = (("number", "Numbers", verdicts.NUMBERS), ("claim", "Claims", verdicts.CLAIMS))
     tables = []
@@ -126,7 +131,7 @@ def summaries(found: Sequence[Entry]) -> list[dict[str, Any]]:
         total = [sum(own[v] for own in counted[kind].values()) for v in columns]
         rows.append(["all", *map(str, total), str(sum(total))])
         tables.append({"title": title, "headers": ["source", *columns, "all"], "rows": rows})
-    return tables
+    return [*tables, items.summary(judged)]
 
 
 def _row(own: Mapping[str, int], columns: Sequence[str]) -> list[str]:
@@ -136,6 +141,7 @@ def _row(own: Mapping[str, int], columns: Sequence[str]) -> list[str]:
 def _values(
     known: Sequence[Source],
     found: Sequence[Entry],
+    judged: Sequence[Judged],
     bases: Mapping[str, Results],
     warnings: Sequence[str],
     out: Path,
@@ -145,8 +151,10 @@ def _values(
         "warnings": warnings,
         "sources": known,
         "verdicts": dict.fromkeys((*verdicts.NUMBERS, *verdicts.CLAIMS)),
-        "tones": {v: _TONES.get(v, "open") for v in (*verdicts.NUMBERS, *verdicts.CLAIMS)},
-        "summaries": summaries(found),
+        "tones": {v: verdicts.TONES.get(v, "open") for v in (*verdicts.NUMBERS, *verdicts.CLAIMS)},
+        "summaries": summaries(found, judged),
+        "items": judged,
+        "outcomes": _OUTCOME_TONES,
         "groups": list(_groups(known, found, bases, out)),
     }
 

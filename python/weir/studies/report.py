@@ -9,13 +9,15 @@ from typing import Any
 from weir.base import bounded
 from weir.cells.protocol import DrawnStudy
 from weir.cells.protocol import sources as value_sources
-from weir.cells.tables import table_sections
+from weir.cells.tables import table_sections, verdict_table
 from weir.report import summary, write_report
 from weir.report.compose import with_provenance
 from weir.report.model import Report, ReportSection, cautioned
 from weir.results import manifest
 from weir.results.results import Results
 from weir.studies.catalogue import studies
+from weir.studies.described import DescribedStudy
+from weir.studies.sources import load as printed_sources
 
 _MAIN = 7
 """Number of findings at the top; a study orders them by importance."""
@@ -29,9 +31,12 @@ def compose_study(results: Results) -> Report:
     """The report of the study whose cells are kept next to its results."""
     kept = bounded.read_json(Path(results.path) / manifest.STUDY)
     main, rest = kept["findings"][:_MAIN], kept["findings"][_MAIN:]
+    cautions = _cautions(results, kept["rows"])
+    verdicts = _verdicts(kept["study"], kept["rows"], cautions)
+    findings = ReportSection("Findings", points=main, warnings=[] if verdicts else cautions)
+    own = _own_sections(results, kept["study"], kept["rows"])
     sections = [
-        ReportSection("Findings", points=main, warnings=_cautions(results, kept["rows"])),
-        *_own_sections(results, kept["study"], kept["rows"]),
+        *([*verdicts, *own, findings] if verdicts else [findings, *own]),
         ReportSection(
             "Further findings, sources and assumptions",
             points=rest,
@@ -40,6 +45,17 @@ def compose_study(results: Results) -> Report:
     ]
     full = [section for section in sections if not section.is_empty]
     return with_provenance(results, f"Study {kept['study']}", _description(kept["study"]), full)
+
+
+def _verdicts(name: str, cells: Cells, cautions: Sequence[str]) -> list[ReportSection]:
+    """What becomes of the main claims, and whose they are; nothing where a study tests none."""
+    study = studies().get(name)
+    first = study.verdicts if isinstance(study, DescribedStudy) else ()
+    table = verdict_table(cells, first)
+    if not table.rows:
+        return []
+    titles = [f"Source {own.id}: {own.title}." for own in printed_sources() if own.study == name]
+    return [ReportSection("Verdicts", titles, warnings=cautions, tables=[table])]
 
 
 def _cautions(results: Results, cells: Cells) -> list[str]:

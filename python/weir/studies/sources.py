@@ -23,11 +23,16 @@ FILE = "sources.toml"
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why some rows of a part differ, and the run that shows it; without one it is untested."""
+    """Why some rows of a part differ, and the run that shows it; without one it is untested.
+
+    `shows` are patterns of the cells of that run which show it, as `table / row / column`.
+    """
 
     rows: str
     text: str
     run: str = ""
+    shows: Sequence[str] = ()
+    columns: str = ".*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +47,14 @@ class Part:
     """Endings that stand for another setting in place of the end of a table's name."""
     reasons: tuple[Reason, ...] = ()
 
-    def reason(self, row: str) -> Reason | None:
-        """The first that is about a row."""
-        return next((own for own in self.reasons if re.fullmatch(own.rows, row)), None)
+    def reason(self, row: str, column: str) -> Reason | None:
+        """The first that is about a cell."""
+        fits = (
+            own
+            for own in self.reasons
+            if re.fullmatch(own.rows, row) and re.fullmatch(own.columns, column)
+        )
+        return next(fits, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +89,10 @@ class Entry:
     note: str = ""
     reason: str = ""
     run: str = ""
+    evidence: Sequence[str] = ()
+    """Cells of that run which show it; empty if the run alone does, or if they are missing."""
+    is_explained: bool = False
+    """Whether there is a reason, and the run that shows it is in the results."""
     other_settings: Mapping[str, float | None] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -96,7 +110,7 @@ class Entry:
     def ours_text(self) -> str:
         """Our value with its interval; one that says nothing is left out."""
         if self.ours is None or self.ours.get("mean") is None:
-            return "–"
+            return "–" if self.verdict == verdicts.MISSING else "did not end"
         known = Estimate(**{key: self.ours.get(key) for key in ("mean", "lo", "hi")}, n=0)
         if self.verdict == verdicts.TOO_FEW:
             return f"{digits(float(self.ours['mean']))} (too few repeats)"
@@ -151,8 +165,8 @@ def _numbers(source: Source, part: Part, cells: Sequence[Cell]) -> Iterator[Entr
             prefix = table[: table.rindex("window ")] if "window " in table else table
             other = by_place.get((prefix + ending, cell["row"], cell["column"]))
             others[ending] = None if other is None else other[source.column]["mean"]
-        verdict = verdicts.of_number(cell[PUBLISHED], ours)
-        yield _entry(source, part, cell, ours, verdict, "number", others)
+        verdict = verdicts.of_number(cell[PUBLISHED], ours, was_run=bool(cell.get("was_run")))
+        yield _entry(source, part, cell, cells, ours, verdict, "number", others)
 
 
 def _claims(source: Source, part: Part, cells: Sequence[Cell]) -> Iterator[Entry]:
@@ -160,19 +174,22 @@ def _claims(source: Source, part: Part, cells: Sequence[Cell]) -> Iterator[Entry
         for cell in cells:
             if cell["table"] == claims.TABLE and re.fullmatch(pattern, str(cell["row"])):
                 verdict = verdicts.of_claim(cell)
-                yield _entry(source, part, cell, cell["ours"], verdict, "claim", {})
+                yield _entry(source, part, cell, cells, cell["ours"], verdict, "claim", {})
 
 
 def _entry(
     source: Source,
     part: Part,
     cell: Cell,
+    cells: Sequence[Cell],
     ours: Mapping[str, Any] | None,
     verdict: str,
     kind: str,
     others: Mapping[str, float | None],
 ) -> Entry:
-    why = part.reason(str(cell["row"])) if verdict in verdicts.NEEDS_REASON else None
+    place = (str(cell["row"]), str(cell["column"]))
+    why = part.reason(*place) if verdict in verdicts.NEEDS_REASON else None
+    shown = tuple(_shown(why, source, cell, cells)) if why else ()
     return Entry(
         source.id,
         part.place,
@@ -191,8 +208,23 @@ def _entry(
         str(cell.get("note") or ""),
         why.text if why else "",
         why.run if why else "",
+        shown,
+        why is not None and bool(why.run) and (bool(shown) or not why.shows),
         others,
     )
+
+
+def _shown(why: Reason, source: Source, entry: Cell, cells: Sequence[Cell]) -> Iterator[str]:
+    """The cells that show a reason; `{row}` and `{column}` in a pattern are those of the entry."""
+    for pattern in why.shows:
+        for name in ("row", "column"):
+            pattern = pattern.replace(f"{{{name}}}", re.escape(str(entry[name])))
+        for cell in cells:
+            place = f"{cell['table']} / {cell['row']} / {cell['column']}"
+            ours = cell.get(source.column) or cell.get("ours")
+            if re.fullmatch(pattern, place) and ours and ours.get("mean") is not None:
+                known = Estimate(**{key: ours.get(key) for key in ("mean", "lo", "hi")}, n=0)
+                yield f"{place}: {interval_text(known)}"
 
 
 def _missing(source: Source, part: Part) -> Entry:

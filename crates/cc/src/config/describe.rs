@@ -242,6 +242,11 @@ pub(super) fn millis(text: &str, range: RangeInclusive<u64>) -> Option<Duration>
     (time == whole && range.contains(&whole.as_millis())).then_some(whole)
 }
 
+/// A whole number in `range`.
+pub(super) fn whole(text: &str, range: RangeInclusive<u64>) -> Option<u64> {
+    text.parse().ok().filter(|number| range.contains(number))
+}
+
 /// A number of segments.
 pub(super) fn segments(text: &str, least: u64) -> Option<u64> {
     text.parse().ok().filter(|number| (least..=MAX_WINDOW).contains(number))
@@ -250,6 +255,12 @@ pub(super) fn segments(text: &str, least: u64) -> Option<u64> {
 /// A number of indices.
 pub(super) fn levels(text: &str) -> Option<MuzhaTable> {
     text.parse().ok().filter(|levels| (3..=7).contains(levels)).map(MuzhaTable::Levels)
+}
+
+impl Shown for u64 {
+    fn shown(&self) -> Option<String> {
+        Some(self.to_string())
+    }
 }
 
 impl Shown for Option<u64> {

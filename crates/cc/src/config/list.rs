@@ -7,16 +7,19 @@
 
 use weir_units::{Bytes, Duration};
 
-use super::describe::{Description, Parameter, controllers, decimal, levels, millis, segments};
+use super::describe::{
+    Description, Parameter, controllers, decimal, levels, millis, segments, whole,
+};
 use super::{CatalogueEntry, CcBuildError};
 use crate::careful_resume::CarefulResume;
 use crate::modified::Modified;
 use crate::{
-    AntiEcn, Bbr, Bbr2Ecn, Bbr3Text, Bic, BoundedBbr, Cdg, CongestionController, Copa, CopaMode,
-    Cubic, Dctcp, Decimal, Decrease, Fixed, FrReduce, Friendliness, Gain, Highspeed, Htcp, Hybla,
-    Hystart, Illinois, Increase, KernelName, Ledbat, Lp, Modifiers, Muzha, Muzha2, MuzhaExit,
-    MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Nv, Offsets, Overflow, Parametric, Prague,
-    Rcp, Reno, Reno002, SavedPath, Scalable, Script, Vegas, Veno, Westwood, Xcp, Yeah,
+    AntiEcn, Bbr, Bbr2Ecn, Bbr3Text, Bic, BicShape, BoundedBbr, Cdg, CongestionController, Copa,
+    CopaMode, Cubic, CubicShape, Dctcp, Decimal, Decrease, Fixed, FrReduce, Friendliness, Gain,
+    Highspeed, Htcp, Hybla, Hystart, Illinois, Increase, KernelName, Ledbat, Lp, Modifiers, Muzha,
+    Muzha2, MuzhaExit, MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Nv, Offsets, Overflow,
+    Parametric, Prague, Rcp, Reno, Reno002, SavedPath, Scalable, Script, Vegas, VegasBounds, Veno,
+    Westwood, Xcp, Yeah,
 };
 
 controllers! {
@@ -47,15 +50,17 @@ controllers! {
         Cubic {
             /// How slow start ends before it loses.
             hystart: Hystart = Hystart::Linux,
-            /// Whether it grows at least as Reno.
-            friendliness: Friendliness = Friendliness::On,
+            /// How it grows and gives way.
+            shape: CubicShape = CubicShape::LINUX,
         } = "cubic", "CUBIC (RFC 9438) as Linux 6.1 computes it",
             ["cubic", "cubic(hystart=plus-plus)", "cubic(hystart=off)", "cubic(friendliness=off)",
-            "cubic(slow_start=search)"], takes [
+            "cubic(beta=0.8,c=0.2)", "cubic(slow_start=search)"], takes [
                 "hystart=" hystart { Hystart: Linux = "linux" | PlusPlus = "plus-plus" | Off = "off" },
-                "friendliness=" friendliness { Friendliness: On = "on" | Off = "off" },
+                "friendliness=" shape.friendliness { Friendliness: On = "on" | Off = "off" },
+                "beta=" shape.beta { "0.7", "a number from 0.001 to 0.999, three decimals at most", |text| decimal(text, 1..=999) },
+                "c=" shape.c { "0.4", "a number from 0.001 to 10, three decimals at most", |text| decimal(text, 1..=10_000) },
             ],
-            |start, mss| Cubic::new(start, hystart, friendliness);
+            |start, mss| Cubic::new(start, hystart, shape);
         /// BBR version 1 as Linux has it.
         Bbr {
             /// How it responds to a queue that overflows.
@@ -84,17 +89,32 @@ controllers! {
             ],
             |start, mss| BoundedBbr::version_3(mss, start, text);
         /// Vegas as Linux has it.
-        Vegas = "vegas", "keeps 2 to 4 segments in the queue, by delay",
-            ["vegas"], takes [],
-            |start, mss| Vegas::new(start);
+        Vegas {
+            /// Segments in the queue by which it acts.
+            bounds: VegasBounds = VegasBounds::LINUX,
+        } = "vegas", "keeps 2 to 4 segments in the queue, by delay",
+            ["vegas", "vegas(alpha=1,beta=3)"], takes [
+                "alpha=" bounds.alpha { "2", "a whole number from 1 to 1000", |text| whole(text, 1..=1_000) },
+                "beta=" bounds.beta { "4", "a whole number from 1 to 1000", |text| whole(text, 1..=1_000) },
+                "gamma=" bounds.gamma { "1", "a whole number from 1 to 1000", |text| whole(text, 1..=1_000) },
+            ],
+            |start, mss| Vegas::new(start, bounds);
         /// Veno as Linux has it.
         Veno = "veno", "Reno that gives way less to losses without a queue",
             ["veno"], takes [],
             |start, mss| Veno::new(start);
         /// Westwood+ as Linux has it.
-        Westwood = "westwood", "Westwood+: Reno that falls back to the measured bandwidth times the smallest RTT",
-            ["westwood"], takes [],
-            |start, mss| Westwood::new(start);
+        Westwood {
+            /// The shortest time of a sample of the bandwidth.
+            interval: Duration = WESTWOOD_INTERVAL,
+            /// The weight of a new sample.
+            gain: Gain = Gain::EIGHTH,
+        } = "westwood", "Westwood+: Reno that falls back to the measured bandwidth times the smallest RTT",
+            ["westwood", "westwood(gain=1/2)"], takes [
+                "interval=" interval { "50ms", "whole milliseconds from 1ms to 1000ms", |text| millis(text, 1..=1_000) },
+                "gain=" gain { "1/8", "1, 1/2, 1/4 and so on down to 1/1024", |text| text.parse().ok() },
+            ],
+            |start, mss| Westwood::new(start, interval, gain);
         /// Illinois as Linux has it.
         Illinois = "illinois", "Reno with steps by delay: up to 10 segments per round trip, an eighth to a half on loss",
             ["illinois"], takes [],
@@ -112,13 +132,26 @@ controllers! {
             ["scalable"], takes [],
             |start, mss| Scalable::new(start);
         /// BIC as Linux has it.
-        Bic = "bic", "binary search for the window of the last loss; CUBIC's predecessor",
-            ["bic"], takes [],
-            |start, mss| Bic::new(start);
+        Bic {
+            /// How it grows and gives way.
+            shape: BicShape = BicShape::LINUX,
+        } = "bic", "binary search for the window of the last loss; CUBIC's predecessor",
+            ["bic", "bic(beta=0.875,max-increment=32)"], takes [
+                "beta=" shape.beta { "0.8", "a number from 0.001 to 0.999, three decimals at most", |text| decimal(text, 1..=999) },
+                "low-window=" shape.low_window { "14", "a whole number from 0 to 1000", |text| whole(text, 0..=1_000) },
+                "max-increment=" shape.max_increment { "16", "a whole number from 1 to 1000", |text| whole(text, 1..=1_000) },
+                "smooth-part=" shape.smooth_part { "20", "a whole number from 1 to 1000", |text| whole(text, 1..=1_000) },
+            ],
+            |start, mss| Bic::new(start, shape);
         /// Hybla as Linux has it.
-        Hybla = "hybla", "grows as over a path of 25 ms, whatever the RTT",
-            ["hybla"], takes [],
-            |start, mss| Hybla::new(start);
+        Hybla {
+            /// The RTT of the path as which it grows.
+            rtt0: Duration = HYBLA_REFERENCE,
+        } = "hybla", "grows as over a path of 25 ms, whatever the RTT",
+            ["hybla", "hybla(rtt0=50ms)"], takes [
+                "rtt0=" rtt0 { "25ms", "whole milliseconds from 1ms to 1000ms", |text| millis(text, 1..=1_000) },
+            ],
+            |start, mss| Hybla::new(start, rtt0);
         /// YeAH-TCP as Linux has it.
         Yeah = "yeah", "YeAH-TCP: Scalable TCP while the queue is short, Reno otherwise; drains the queue",
             ["yeah"], takes [],
@@ -275,6 +308,10 @@ impl CcConfig {
 
 /// Draft §2.4.4 of Prague: of shorter round trips, flows behave as if theirs were so long.
 const PRAGUE_RTT: Duration = Duration::from_millis(25);
+/// Linux's `TCP_WESTWOOD_RTT_MIN`.
+const WESTWOOD_INTERVAL: Duration = Duration::from_millis(50);
+/// Linux's `rtt0`.
+const HYBLA_REFERENCE: Duration = Duration::from_millis(25);
 /// RFC 6817 §2.5: the most that it allows.
 const LEDBAT_TARGET: Duration = Duration::from_millis(100);
 /// The levels of the slides' own table.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::describe::{millis, segments};
 use super::{CcConfig, CcConfigError};
-use crate::{Friendliness, Hystart, SavedPath};
+use crate::{CubicShape, Hystart, SavedPath};
 
 /// Reads it, if `text` names it.
 pub(super) fn read(text: &str) -> Option<Result<CcConfig, CcConfigError>> {
@@ -83,4 +83,4 @@ pub(super) fn write(
 
 const NAME: &str = "careful-resume";
 const TAKES: &str = "it takes a controller, then cwnd=300,rtt=100ms";
-const CUBIC: CcConfig = CcConfig::Cubic { hystart: Hystart::Linux, friendliness: Friendliness::On };
+const CUBIC: CcConfig = CcConfig::Cubic { hystart: Hystart::Linux, shape: CubicShape::LINUX };

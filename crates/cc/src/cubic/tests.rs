@@ -1,4 +1,9 @@
+use weir_units::stream;
+
 use super::*;
+
+/// With the default `c`.
+const CUBE_PER_SEGMENT: u64 = (1 << 40) / 410;
 
 #[test]
 fn cube_roots_are_close() {
@@ -19,4 +24,23 @@ fn k_is_what_linux_computes() {
     for (below, k) in linux {
         assert_eq!(cube_root(below * CUBE_PER_SEGMENT), k, "{below}");
     }
+}
+
+#[test]
+fn what_cubic_is_given_survives_a_timeout() {
+    let half = Decimal::HALF;
+    let shape = CubicShape { beta: half, friendliness: Friendliness::Off, ..CubicShape::LINUX };
+    let mss = Bytes(1_000);
+    let mut cubic = Cubic::new(mss * 100, Hystart::Off, shape);
+    let (mut rng, mut reduced) = (stream(1, "cubic"), Vec::new());
+    for cause in [Cause::Timeout { backoff: 0 }, Cause::FastRetransmit] {
+        let mut cx = CcContext::new(Instant::from_nanos(1), mss, &mut rng);
+        cubic.window.cwnd = mss * 100;
+        let event =
+            CongestionEvent { cause, first_in_epoch: true, lost: mss, prior_in_flight: mss * 100 };
+        cubic.on_congestion(&mut cx, &event);
+        reduced.extend(cubic.ssthresh());
+    }
+    assert_eq!(reduced, [mss * 50; 2]);
+    assert_eq!(cubic.curve.shape, shape);
 }

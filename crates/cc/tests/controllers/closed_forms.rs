@@ -156,6 +156,63 @@ fn vegas_keeps_between_alpha_and_beta_packets_in_the_queue() {
     assert_eq!(path.lost, 0);
 }
 
+#[test]
+fn vegas_keeps_as_many_as_its_parameters_say() {
+    for (text, queued) in [("vegas(alpha=1,beta=3)", 1..=3), ("vegas(alpha=10,beta=12)", 10..=12)] {
+        let mut path = Path::new(text, Conditions::bottleneck(RTT_MS, 50, 1_000));
+        for cwnd in windows(&mut path, 600, 200) {
+            assert!(queued.contains(&(cwnd - 51)), "{text}: window {cwnd}");
+        }
+    }
+}
+
+#[test]
+fn the_share_that_a_loss_leaves_is_a_parameter() {
+    let conditions =
+        Conditions { drops: vec![400], ..Conditions::bottleneck(RTT_MS, 10_000, u64::MAX) };
+    for (text, beta) in [
+        ("cubic(hystart=off,beta=0.5)", 512),
+        ("cubic(hystart=off)", 717),
+        ("bic(beta=0.5)", 512),
+        ("bic", 819),
+    ] {
+        let (before, after) = first_reduction(text, conditions.clone());
+        assert_eq!(after, before * beta / 1_024, "{text}");
+    }
+}
+
+#[test]
+fn a_steeper_cubic_is_back_sooner() {
+    // K goes with the cube root of 1/C: at eight times the default it is half as long.
+    let conditions =
+        Conditions { drops: vec![1_500], ..Conditions::bottleneck(RTT_MS, 10_000, u64::MAX) };
+    let back = |text: &str| {
+        let mut path = Path::new(text, conditions.clone());
+        while path.cc.ssthresh().is_none() {
+            path.run(Duration::from_micros(10));
+        }
+        let w_max = path.cwnd_packets() * 1_024 / 717;
+        let mut rounds = 0;
+        while path.cwnd_packets() < w_max {
+            path.run(ROUND);
+            rounds += 1;
+        }
+        f64::from(rounds)
+    };
+    assert_within(back("cubic(hystart=off)") / back("cubic(hystart=off,c=3.2)"), 2.0, 0.1);
+}
+
+#[test]
+fn hybla_grows_as_over_the_path_that_it_is_given() {
+    // Over 100 ms, rho is 4 for a reference of 25 ms and 1 for one of 100 ms, which is Reno.
+    let windows = |text: &str| {
+        let mut path = Path::new(text, Conditions::open(100));
+        path.run(Duration::from_millis(350));
+        path.cwnd_packets()
+    };
+    assert!(windows("hybla") > 50 * windows("hybla(rtt0=100ms)"));
+}
+
 /// The window before the first reduction and after it.
 fn first_reduction(controller: &str, conditions: Conditions) -> (u64, u64) {
     let mut path = Path::new(controller, conditions);

@@ -47,11 +47,13 @@ class Book(DescribedStudy):
         extent = scope["extent"]
         tests = list(staggered_tests(extent))
         rows = list(joins.join_cells(results, tests))
-        unfair = joins.most_uneven(tests, rows)
+        settled = [test for test in tests if extent.is_long_enough(test.network.id)]
+        unfair = joins.most_uneven(settled, rows)
         rows += series.series_cells(results, tests)
         rows += series.goodput_cells(results, unfair, f"{series.UNFAIR} {unfair.network.id}")
         rows += rpc.rpc_cells(results, extent)
         rows += rpc.latency_cells(results, extent)
+        rows += rpc.far_cells(results, extent)
         rows += mix.mix_cells(results, extent)
         rows += rpc.buffer_cells(results, extent)
         rows += rpc.rivalry_cells(results)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 from weir.experiments import load, staggered
-from weir.experiments.networks import LAN, NETWORKS, WAN_10G, WAN_10M, Network
+from weir.experiments.networks import LAN, NETWORKS, WAN_10G, WAN_10M, WAN_100M, Network
 from weir.experiments.staggered import Timing
 from weir.scenario.source import Source
 from weir.scenario.sweep import Plan, plan
@@ -30,6 +30,9 @@ TWO_FLOWS = Timing("2-flow", ((0, 60), (22, 20)))
 THREE_FLOWS = Timing("3-flow", ((0, 60), (12, 40), (26, 20)))
 
 STREAMS = (1, 2, 4, 8, 16)
+FAR_STREAMS = (1, 4, 16)
+FAR = WAN_100M
+"""Where the requests go over the round trip of a WAN, 40 ms."""
 REQUESTS = {"1 MB": "1mib", "10 KB": "10kib"}
 """Sizes as netperf spells them: its K and M are powers of two."""
 
@@ -51,6 +54,8 @@ class Extent:
     mixed: Mapping[str, tuple[float, int]]
     rpc: tuple[float, int]
     """Seconds and repeats of a run of figures 18 and 19."""
+    far: tuple[float, int]
+    """The same of requests over the round trip of a WAN."""
     mix: tuple[float, int]
     """The same of both sizes of requests at once."""
     buffer: tuple[float, int]
@@ -80,6 +85,7 @@ class Extent:
             {network: (scale, repeat) for network, (scale, _) in self.same.items()},
             {network: (scale, repeat) for network, (scale, _) in self.mixed.items()},
             (self.rpc[0], repeat),
+            (self.far[0], repeat),
             (self.mix[0], repeat),
             (self.buffer[0], repeat),
             (self.rivals[0], repeat),
@@ -96,8 +102,14 @@ EXTENTS = {
             "wan-100m-10ms": (1 / 8, 1),
             "wan-10m-10ms": (1, 1),
         },
-        mixed={"wan-10m": (1, 1)},
+        mixed={
+            "lan-10g": (1 / 1200, 1),
+            "wan-10m": (1, 1),
+            "wan-100m-10ms": (1 / 8, 1),
+            "wan-10m-10ms": (1, 1),
+        },
         rpc=(0.03, 2),
+        far=(6, 1),
         mix=(0.03, 1),
         buffer=(60, 2),
         rivals=(60, 2),
@@ -111,8 +123,16 @@ EXTENTS = {
             "wan-100m-10ms": (1, 5),
             "wan-10m-10ms": (1, 10),
         },
-        mixed={"wan-10g": (1, 1), "wan-100m": (1, 5), "wan-10m": (1, 10)},
+        mixed={
+            "lan-10g": (1 / 60, 2),
+            "wan-10g": (1, 1),
+            "wan-100m": (1, 5),
+            "wan-10m": (1, 10),
+            "wan-100m-10ms": (1, 2),
+            "wan-10m-10ms": (1, 5),
+        },
         rpc=(1, 5),
+        far=(30, 3),
         mix=(1, 5),
         buffer=(60, 20),
         rivals=(180, 10),
@@ -279,11 +299,12 @@ def algorithms(network: Network) -> tuple[str, ...]:
 
 def mixes(network: Network) -> Iterator[tuple[str, ...]]:
     """Which algorithms meet: CUBIC first or second with every other; where it is dear, with BBR."""
-    others = ("bbr",) if network == WAN_10G else [s for s in SIX if s != "cubic"]
+    known = SIX if network.has_router else AT_SWITCH
+    others = ("bbr",) if network == WAN_10G else [s for s in known if s != "cubic"]
     for other in others:
         yield ("cubic", other)
         yield (other, "cubic")
-    if network == WAN_10M:
+    if network.has_router:
         yield ("reno", "cubic", "bbr")
 
 
@@ -297,6 +318,16 @@ def rpc_tests(extent: Extent) -> Iterator[RequestsWithStreams]:
                 yield RequestsWithStreams(
                     LAN.marking(), stack, request, streams, name, seconds, repeat
                 )
+
+
+def far_tests(extent: Extent) -> Iterator[RequestsWithStreams]:
+    """The requests of figures 18 and 19 over the round trip of a WAN, behind its router."""
+    seconds, repeat = extent.far
+    for request in REQUESTS:
+        for streams in FAR_STREAMS:
+            for stack in AT_ROUTER:
+                name = f"{request}, {streams} streams, {FAR.id}"
+                yield RequestsWithStreams(FAR, stack, request, streams, name, seconds, repeat)
 
 
 def mix_tests(extent: Extent) -> Iterator[Mix]:
@@ -320,6 +351,7 @@ def experiments(extent: Extent) -> Iterator[Experiment]:
     """Everything."""
     yield from staggered_tests(extent)
     yield from rpc_tests(extent)
+    yield from far_tests(extent)
     yield from mix_tests(extent)
     yield from buffer_tests(extent)
     yield from (Rivals(bdp, *extent.rivals) for bdp in RIVAL_BUFFERS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from weir.cells.cells import Cells, digits
-from weir.cells.claims import ratio, size_of
+from weir.cells.claims import ratio, size_of, within
 from weir.dynamics.criteria import EPSILON
 from weir.experiments.networks import NETWORKS
 from weir.statistics.intervals import Estimate
@@ -64,6 +65,22 @@ def largest_gap(own: Cells) -> Estimate:
         values = [own.ours(row, column) for row in _ranked(own, column)]
         gaps += [max(ratio(values[-1], values[-2]), ratio(values[1], values[0]), key=size_of)]
     return max(gaps, key=size_of)
+
+
+def decided(ours: Estimate, low: float, high: float) -> bool | None:
+    """Whether a range holds: by the interval, or by the mean of a single run, which has none."""
+    if ours.mean is None:
+        return None
+    if ours.lo is None:
+        return low <= ours.mean <= high
+    return within(
+        Estimate(ours.mean, ours.lo, math.inf if ours.hi is None else ours.hi, ours.n), low, high
+    )
+
+
+def without(own: Cells, row: str) -> Cells:
+    """A table without one of its algorithms."""
+    return Cells([found for found in own.all if found["row"] != row])
 
 
 def rise_of_requests(own: Cells) -> Estimate:

@@ -17,6 +17,8 @@ from weir.studies.book.experiment import (
     AT_ROUTER,
     AT_SWITCH,
     BUFFERS,
+    FAR,
+    FAR_STREAMS,
     REQUESTS,
     RIVAL_BUFFERS,
     STREAMS,
@@ -24,6 +26,7 @@ from weir.studies.book.experiment import (
     RequestsWithStreams,
     Rivals,
     buffer_tests,
+    far_tests,
     rpc_tests,
 )
 
@@ -56,6 +59,23 @@ def latency_cells(results: Results, extent: Extent) -> Iterator[Cell]:
                     label = tests[request, stack, streams].label
                     place = (f"{figure}-p{percent:g}", stack, str(streams))
                     yield samples.cell(label, percent, place)
+
+
+def far_cells(results: Results, extent: Extent) -> Iterator[Cell]:
+    """Goodput and P99 of the same requests over the round trip of a WAN."""
+    flows, samples = labelled_flows(results), Latencies(results)
+    tests = {(test.request, test.stack, test.streams): test for test in far_tests(extent)}
+    for request, figure in FIGURES.items():
+        for stack in AT_ROUTER:
+            for streams in FAR_STREAMS:
+                own = _requests(flows, tests[request, stack, streams])
+                goodput = goodput_interval(own["goodput_mbps"], FAR.rate_mbps)
+                place = (f"{figure} {FAR.id}", stack, str(streams))
+                yield cell(*place, "Mbit/s", goodput, samples=int(own["requests"].sum()))
+        for stack in AT_ROUTER:
+            for streams in FAR_STREAMS:
+                label = tests[request, stack, streams].label
+                yield samples.cell(label, 99, (f"{figure} {FAR.id}-p99", stack, str(streams)))
 
 
 def buffer_cells(results: Results, extent: Extent) -> Iterator[Cell]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from weir.scenario.source import Effective
@@ -23,12 +23,15 @@ SETTINGS: dict[str, Network] = {
     "local": LOCAL,
     "two hosts": Network(),
     "50 ms delay": Network(delay_ms=_DELAY_MS),
-    "25 % loss": Network(loss_percent=_LOSS_PERCENT),
+    "25 % loss": Network(loss_percent=_LOSS_PERCENT, loses="acks"),
     "25 % loss of data": Network(loss_percent=_LOSS_PERCENT, loses="data"),
-    "25 % loss of ACKs": Network(loss_percent=_LOSS_PERCENT, loses="acks"),
+    "25 % loss both ways": Network(loss_percent=_LOSS_PERCENT),
 }
-"""The source names no direction of its losses, so there are three readings; its table is beside the
-first."""
+"""The source names no direction of its losses, so there are three readings. Its table is beside the
+one in which TCP delivers as printed: acknowledgements are lost, as by netem at the receiver."""
+
+READINGS = ("25 % loss", "25 % loss of data", "25 % loss both ways")
+"""The table's own first."""
 
 _HEADERS = 20 + 8 + 32
 """IPv4, UDP, and the header of a segment with timestamps, as all of ours are."""
@@ -113,7 +116,7 @@ CONTENDERS = (
 )
 
 
-_LONGER = 1.5
+_LONGER = 2.0
 """A transfer may take this much longer than the mean of the source's."""
 
 
@@ -127,6 +130,12 @@ class Extent:
     contenders: tuple[Contender, ...]
     repeat: int
     limit_s: float
+    repeats: Mapping[str, int] = field(default_factory=dict)
+    """Of some files: fewer of what takes long."""
+    aside: tuple[str, ...] = ()
+    """Files of the readings that the source's table is not beside; all by default."""
+    aside_repeat: int = 0
+    """How often those are repeated, and rows that are not the source's; 0 for as often."""
     """How long a transfer may take, before what its packets need."""
     packet_limit_us: float = 40.0
     """Additional time per packet of a file: a link of ours takes 7 to 20 µs for one."""
@@ -142,9 +151,18 @@ class Extent:
             for packet in self.packets:
                 for contender in self.contenders:
                     if packet in contender.packets:
-                        for size in self.sizes:
+                        for size in self._sizes(setting):
                             if size in contender.sizes:
                                 yield Trial(setting, contender, PACKETS[packet], size)
+
+    def _sizes(self, setting: str) -> tuple[str, ...]:
+        return (self.aside or self.sizes) if setting in READINGS[1:] else self.sizes
+
+    def repeats_of(self, trial: Trial, repeat: int | None) -> int:
+        """How often a transfer is repeated, if a command says nothing else."""
+        is_aside = trial.setting in READINGS[1:] or trial.contender.transport is None
+        own = self.repeats.get(trial.size, self.repeat)
+        return repeat or (min(own, self.aside_repeat) if is_aside and self.aside_repeat else own)
 
     def limit_of(self, trial: Trial, printed_s: float | None = None) -> float:
         """How many seconds a transfer may take: more than what the source prints, if it does."""
@@ -174,7 +192,8 @@ class Trial:
 
     def printed_s(self, source: Source) -> float | None:
         """The time that the source prints for it, whichever direction loses packets."""
-        transport, setting = self.contender.transport, self.setting.partition(" of ")[0]
+        transport = self.contender.transport
+        setting = READINGS[0] if self.setting in READINGS else self.setting
         row = source.table(setting).row(transport, self.packet.name) if transport else None
         return None if row is None else row.cells[self.size].seconds
 
@@ -201,23 +220,26 @@ class Trial:
 
 def study_plan(extent: Extent, size: str, repeat: int | None, seed: int) -> Plan:
     """All runs of the study: each is one transfer."""
-    times, source = repeat or extent.repeat, load()
+    times, source = repeat or max(extent.repeat, *extent.repeats.values(), 0), load()
     cases = tuple(
         Case(
             trial.label,
             trial.contender.stack,
             {},
-            _scenario(trial, source, extent.limit_of(trial, trial.printed_s(source)), times, seed),
+            _scenario(trial, source, extent, extent.repeats_of(trial, repeat), seed),
             "kernel" if trial.contender.protocol == "tcp" else "udp",
         )
         for trial in extent.trials()
     )
-    words = ["weir", "study", NAME, "--size", size, "--repeat", str(times), "--seed", str(seed)]
+    words = ["weir", "study", NAME, "--size", size, "--seed", str(seed)]
+    if repeat is not None:
+        words += ["--repeat", str(repeat)]
     return Plan(NAME, shlex.join(words), cases, times, seed)
 
 
-def _scenario(trial: Trial, source: Source, limit_s: float, repeat: int, seed: int) -> Effective:
+def _scenario(trial: Trial, source: Source, extent: Extent, repeat: int, seed: int) -> Effective:
     """What a transfer is, in the form in which plans and manifests have scenarios."""
+    limit_s = extent.limit_of(trial, trial.printed_s(source))
     fields = {
         "name": NAME,
         "transfer": asdict(trial.transfer(source)),
@@ -233,7 +255,17 @@ _ALL = tuple(SETTINGS)
 _FEW = tuple(contender for contender in CONTENDERS if contender.name != "TCP bbr")
 
 EXTENTS = {
-    "small": Extent(_ALL, ("1500B", "10KB"), ("1B", "28KB", "2.8MB"), _FEW, 2, limit_s=8.0),
+    "small": Extent(
+        _ALL,
+        tuple(PACKETS),
+        tuple(SIZES),
+        _FEW,
+        repeat=5,
+        limit_s=8.0,
+        repeats={"1B": 4, "28KB": 4, "2.8MB": 3, "14MB": 1, "110MB": 1},
+        aside=("28KB", "2.8MB"),
+        aside_repeat=1,
+    ),
     "full": Extent(_ALL, tuple(PACKETS), tuple(SIZES), CONTENDERS, repeat=5, limit_s=60.0),
 }
-"""The full one carries every file, as often as the source does."""
+"""Both carry every file that the source does; the full one as often."""

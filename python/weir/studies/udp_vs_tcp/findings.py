@@ -10,6 +10,7 @@ from weir.cells.protocol import Cell
 from weir.studies.udp_vs_tcp.experiment import (
     CONTENDERS,
     PACKETS,
+    READINGS,
     SETTINGS,
     SIZES,
     STACK,
@@ -93,19 +94,20 @@ def _against_tcp(tables: Tables) -> Iterator[str]:
 def _directions(tables: Tables) -> Iterator[str]:
     """The three readings of the source's losses: how TCP fares, beside what is printed."""
     parts = []
-    for setting in _LOSSES:
+    for setting in READINGS:
         own = list(tables.ours("TCP", setting))
         if not own:
             continue
         part = f"{setting}: {sum(map(whole, own))} of {len(own)} cells whole"
-        ratio = tables.against_published(setting, _LOSSES[0], "TCP")
+        ratio = tables.against_published(setting, READINGS[0], "TCP")
         if ratio.mean is not None:
             part += f", in {digits(ratio.mean)} times the published time where both have one"
         parts.append(part)
-    if len(parts) == len(_LOSSES):
+    if len(parts) == len(READINGS):
         yield (
-            "The source does not say which way its packets were lost. The kernel's TCP (CUBIC), "
-            f"each reading on its own: {'; '.join(parts)}."
+            "The source does not say which way its packets were lost. Its table stands next to "
+            "losses of acknowledgements alone, because only then TCP delivers as printed. The "
+            f"kernel's TCP (CUBIC), each reading on its own: {'; '.join(parts)}."
         )
 
 
@@ -113,7 +115,7 @@ def _limits(tables: Tables, source: Source) -> Iterator[str]:
     """What the source's own bounds on waiting do."""
     parts = []
     for name in _LIMITED:
-        for setting in _LOSSES:
+        for setting in READINGS:
             own = list(tables.ours(name, setting))
             if own:
                 complete = sum(found["complete"] for found in own)
@@ -154,9 +156,9 @@ def _how(extent: Extent, place: str) -> Iterator[str]:
     )
     yield (
         "Two hosts are two network namespaces joined by an emulated link without a limit of rate; "
-        "delay and loss are those of each direction, so 50 ms make a round trip of 100 ms, and "
-        "with 25 % loss a packet and its acknowledgement survive with 56 %, with 25 % loss of data "
-        "or of ACKs alone with 75 %. The source names no direction."
+        "delay is that of each direction, so 50 ms make a round trip of 100 ms. With 25 % loss "
+        "both ways a packet and its acknowledgement survive with 56 %, with loss of data or of "
+        "ACKs alone with 75 %. The source names no direction."
     )
     yield (
         f"UDPR is ours over the stack {STACK}, TCP the kernel's with CUBIC, Linux's default, which "
@@ -206,9 +208,6 @@ def _places(tables: Tables, cells: Iterable[Cell]) -> str:
     )
     return "; ".join(places)
 
-
-_LOSSES = ("25 % loss", "25 % loss of data", "25 % loss of ACKs")
-"""The table's own reading first."""
 
 _LIMITED = tuple(contender.name for contender in CONTENDERS if contender.has_source_limits)
 

@@ -30,6 +30,7 @@ class Measured:
     received: float | None
     """The mean share of the file's bytes that arrived."""
     failures: tuple[str, ...]
+    was_run: bool = True
 
     @property
     def note(self) -> str:
@@ -37,7 +38,7 @@ class Measured:
         return "; ".join(self.failures)
 
 
-NOTHING = Measured(Estimate(None, None, None, 0), 0, 0, None, (LEFT_OUT,))
+NOTHING = Measured(Estimate(None, None, None, 0), 0, 0, None, (LEFT_OUT,), was_run=False)
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,7 @@ def _cell(table: Table, contender: Contender, packet: str, size: str, transfers:
         complete=found.complete,
         tried=found.tried,
         received_percent=share,
+        was_run=found.was_run,
     )
 
 

@@ -1,0 +1,191 @@
+"""What the five sources describe, item by item: what ours does of it, and why where it does not.
+
+`items.toml` lists the items. They are judged by the entries of `sources` and the cells of studies.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from importlib.resources import files
+from statistics import fmean
+from typing import Any
+
+from weir.cells import verdicts
+from weir.cells.protocol import PUBLISHED, Cell, sources
+from weir.studies.sources import Entry
+
+FILE = "items.toml"
+
+HOLDS = "holds"
+EXPLAINED = "explained by a run"
+UNEXPLAINED = "no tested reason"
+MISSING = verdicts.MISSING
+OUTCOMES = (HOLDS, EXPLAINED, UNEXPLAINED, MISSING)
+
+MOST_OFF = 0.15
+"""The largest mean error of the numbers of an item that holds."""
+_FINE = frozenset({verdicts.IN_INTERVAL, verdicts.NEAR, verdicts.CLOSE, verdicts.WORDS, "agrees"})
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A system, option, scenario, table or conclusion, and where it is in the results."""
+
+    source: str
+    study: str
+    says: str
+    table: str = ""
+    rows: str = ".*"
+    columns: str = ".*"
+    claims: Sequence[str] = field(default_factory=tuple)
+    measured: Sequence[str] = field(default_factory=tuple)
+    shown: str = ""
+
+    @property
+    def kind(self) -> str:
+        """What decides: numbers, claims, cells of ours, or a command."""
+        given = (
+            ("numbers", self.table),
+            ("claims", self.claims),
+            ("measured", self.measured),
+            ("command", self.shown),
+        )
+        return next(name for name, value in given if value)
+
+    def has(self, table: str, row: str, column: str) -> bool:
+        """Whether a cell is one of its."""
+        named = [self.table] if self.table else self.measured
+        return (
+            any(re.fullmatch(pattern, table) for pattern in named)
+            and re.fullmatch(self.rows, row) is not None
+            and re.fullmatch(self.columns, column) is not None
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """An item with its outcome."""
+
+    item: Item
+    outcome: str
+    detail: str = ""
+    error: float | None = None
+    """The mean error of its numbers."""
+
+    def as_json(self) -> dict[str, Any]:
+        """As `published.json` has it."""
+        own = asdict(self.item)
+        names = ("source", "study", "says", "shown")
+        return {
+            **{name: own[name] for name in names},
+            "kind": self.item.kind,
+            "outcome": self.outcome,
+            "detail": self.detail,
+            "error": self.error,
+        }
+
+
+def load() -> list[Item]:
+    """The items, in the order of the sources' numbers."""
+    data = tomllib.loads((files("weir.studies") / FILE).read_text(encoding="utf-8"))
+    found = [
+        Item(source["id"], source["study"], **item)
+        for source in data["source"]
+        for item in source["items"]
+    ]
+    return sorted(found, key=lambda item: item.source)
+
+
+def judge(
+    items: Sequence[Item], entries: Sequence[Entry], cells: Mapping[str, Sequence[Cell]]
+) -> list[Judged]:
+    """Each item with its outcome."""
+    return [_judged(item, entries, cells.get(item.study, ())) for item in items]
+
+
+def _judged(item: Item, entries: Sequence[Entry], cells: Sequence[Cell]) -> Judged:
+    if item.kind == "command":
+        return Judged(item, HOLDS, item.shown)
+    if item.kind == "measured":
+        found = sum(_is_measured(cell) for cell in cells if item.has(*_place(cell)))
+        return Judged(item, HOLDS if found else MISSING, f"{found} cells" if found else "")
+    if item.kind == "claims":
+        own = [e for e in entries if e.source == item.source and _is_claimed(item, e)]
+        return _by_verdicts(item, own)
+    own = [
+        e
+        for e in entries
+        if e.source == item.source and e.kind == "number" and item.has(e.table, e.row, e.column)
+    ]
+    return _by_error(item, own)
+
+
+def _place(cell: Cell) -> tuple[str, str, str]:
+    return str(cell["table"]), str(cell["row"]), str(cell["column"])
+
+
+def _is_measured(cell: Cell) -> bool:
+    values = (cell[name] for name in sources([cell]) if name != PUBLISHED)
+    return any(isinstance(own, Mapping) and own.get("mean") is not None for own in values)
+
+
+def _is_claimed(item: Item, entry: Entry) -> bool:
+    is_own = any(re.fullmatch(pattern, entry.row) for pattern in item.claims)
+    return entry.kind == "claim" and is_own
+
+
+def _by_error(item: Item, own: Sequence[Entry]) -> Judged:
+    """Holds if the mean error of its numbers is small; one in our interval counts as none."""
+    errors = [
+        0.0 if entry.verdict == verdicts.IN_INTERVAL else abs(entry.ratio - 1)
+        for entry in own
+        if entry.ratio is not None
+    ]
+    if not errors:
+        return Judged(item, MISSING)
+    error = fmean(errors)
+    detail = f"{len(errors)} numbers, {error:.0%} off on average".replace("%", " %")
+    if error <= MOST_OFF:
+        return Judged(item, HOLDS, detail, error)
+    judged = _by_verdicts(item, own)
+    return Judged(item, judged.outcome, f"{detail}; {judged.detail}", error)
+
+
+def _by_verdicts(item: Item, own: Sequence[Entry]) -> Judged:
+    """Holds if each agrees, else by whether each that does not has the run that shows why."""
+    known = [entry for entry in own if entry.verdict != verdicts.MISSING]
+    if not known:
+        return Judged(item, MISSING)
+    bad = [entry for entry in known if entry.verdict not in _FINE]
+    counted = Counter(entry.verdict for entry in known)
+    detail = ", ".join(f"{count} {verdict}" for verdict, count in counted.most_common())
+    if not bad and item.kind == "claims":
+        return Judged(item, HOLDS, detail)
+    shown = [entry for entry in bad if entry.is_explained]
+    if len(shown) == len(bad):
+        return Judged(item, EXPLAINED, detail)
+    return Judged(item, UNEXPLAINED, f"{detail}; {len(bad) - len(shown)} without a tested reason")
+
+
+def summary(judged: Sequence[Judged]) -> dict[str, Any]:
+    """How often each outcome occurs, by source; and of the items with numbers, those that hold."""
+    by_source: dict[str, Counter[str]] = {}
+    for own in judged:
+        by_source.setdefault(own.item.source, Counter())[own.outcome] += 1
+    rows = [
+        [name, *(str(own[o]) for o in OUTCOMES), str(sum(own.values()))]
+        for name, own in sorted(by_source.items())
+    ]
+    total = Counter(own.outcome for own in judged)
+    rows.append(["all", *(str(total[o]) for o in OUTCOMES), str(len(judged))])
+    numeric = Counter(own.outcome for own in judged if own.item.kind == "numbers")
+    rows.append(["with numbers", *(str(numeric[o]) for o in OUTCOMES), str(sum(numeric.values()))])
+    return {
+        "title": "What the sources describe",
+        "headers": ["source", *OUTCOMES, "all"],
+        "rows": rows,
+    }
