@@ -159,16 +159,22 @@ impl RttEstimator {
 
     /// The retransmission timeout, back-off included.
     pub fn rto(&self) -> Duration {
-        self.config.fixed_rto.unwrap_or_else(|| {
-            if self.backoff == 0 {
-                return self.base_rto();
-            }
-            let doublings = self.backoff.min(self.config.max_doublings);
-            let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
-            let base = self.base_rto();
-            let longest = self.config.longest_backoff.max(base).min(self.config.max_rto);
-            base.saturating_mul(factor).min(longest)
-        })
+        self.config.fixed_rto.unwrap_or_else(|| self.backed_off(self.base_rto()))
+    }
+
+    /// The same in whole milliseconds, as Linux doubles it (`icsk_rto` counts ticks).
+    pub(crate) fn rto_in_ticks(&self) -> Duration {
+        self.backed_off(Duration::from_millis(self.base_rto().as_nanos().div_ceil(1_000_000)))
+    }
+
+    fn backed_off(&self, base: Duration) -> Duration {
+        if self.backoff == 0 {
+            return base;
+        }
+        let doublings = self.backoff.min(self.config.max_doublings);
+        let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
+        let longest = self.config.longest_backoff.max(base).min(self.config.max_rto);
+        base.saturating_mul(factor).min(longest)
     }
 
     /// The retransmission timeout without back-off.
