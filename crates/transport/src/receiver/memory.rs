@@ -45,14 +45,14 @@ impl Receiver {
     }
 
     /// The window that Linux offers (`__tcp_select_window`): 0 where little is free, which leaves what was offered.
-    /// Where windows are not scaled it has whole segments, and stays while it is within one of them.
+    /// Where windows are not scaled it has whole segments, after the first, and stays while it is within one of them.
     pub(super) fn selected_window(&self) -> u64 {
         let space = self.free_space();
         if space < self.mss.max(self.buffer / 16) {
             return 0;
         }
         let free = space.min(self.window_limit);
-        if self.largest > u64::from(u16::MAX) {
+        if self.largest > u64::from(u16::MAX) || self.offered_edge == 0 {
             return free;
         }
         let stays = (free.saturating_sub(self.mss) + 1..=free).contains(&self.offered);
