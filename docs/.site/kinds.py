@@ -22,8 +22,11 @@ BLOCK = re.compile(r"(<!-- kinds: generated -->\n).*?(\n<!-- end of kinds -->)",
 
 def table(spreads: list[spread.Spread]) -> str:
     """The table in Markdown."""
-    lines = [spread.KINDS_HEADERS, ("---",) * len(spread.KINDS_HEADERS)]
-    lines += [tuple(line) for line in spread.kinds_table(spreads)]
+    shown = [name for name in spread.KINDS_HEADERS if name != "near"]
+    lines = [shown, ["---"] * len(shown)]
+    for line in spread.kinds_table(spreads):
+        cells = dict(zip(spread.KINDS_HEADERS, line, strict=True))
+        lines.append([cells[name] for name in shown])
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
