@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 from conftest import Invoke
 
-from weir import load
+from weir import _native, load
 from weir.api.reports import write
 from weir.api.verbs import run
 from weir.base.errors import InputError
@@ -216,6 +216,14 @@ def test_a_case_becomes_the_same_network() -> None:
     )
     assert made.draws
     assert made.mss == 1448
+
+
+def test_flows_start_where_ticks_are_those_of_the_recording() -> None:
+    for tick, late in (("750us", "0s"), ("100us", "650us"), ("900us", "850us")):
+        flow = fields(reference(TICK=tick, FLOWS="reno:0:9"))["flow"][0]
+        assert _native.parse_quantity("time", flow["start"]) == pytest.approx(
+            _native.parse_quantity("time", late)
+        )
 
 
 def test_parameters_become_keys() -> None:

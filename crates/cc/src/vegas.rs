@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Deviations from the paper, which are Linux's: slow start doubles every round trip, not every second
-//! one; losses are found and answered as by Reno; `base_rtt` is forgotten when sending resumes after
-//! everything was acknowledged; growth does not ask whether the window was used; each round lifts
+//! one; losses are found and answered as by Reno; `base_rtt` is forgotten, and a round begins, when a segment
+//! is sent with nothing in flight, also one that is sent again; growth does not ask whether the window was used; each round lifts
 //! `ssthresh` to three quarters of the window.
 //!
 //! Parameters: `alpha` (2), `beta` (4) and `gamma` (1), segments in the queue. The paper and ns-2 have 1, 3
@@ -21,7 +21,9 @@
 use weir_units::{Bytes, Duration};
 
 use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
-use crate::{AckEvent, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable};
+use crate::{
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable,
+};
 
 /// Vegas's window.
 #[derive(Clone, Debug)]
@@ -29,7 +31,9 @@ pub struct Vegas {
     window: AckClockedWindow,
     bounds: VegasBounds,
     base_rtt: Option<Duration>,
-    /// The round trip being measured; `None` outside [`RecoveryState::Open`].
+    state: RecoveryState,
+    /// The round trip being measured; `None` once [`RecoveryState::Open`] was left, until it returns or a
+    /// segment is sent with nothing else in flight.
     round: Option<Round>,
     /// Segments in the queue, by the last round trip with enough samples.
     backlog: Option<u64>,
@@ -72,6 +76,7 @@ impl Vegas {
             window: AckClockedWindow::new(initial_window),
             bounds,
             base_rtt: None,
+            state: RecoveryState::Open,
             round: Some(Round::default()),
             backlog: None,
         }
@@ -87,14 +92,12 @@ impl Vegas {
         }
     }
 
-    /// Vegas works in the open state only, with a fresh round each time it comes back.
-    fn follow(&mut self, cx: &CcContext<'_>) {
-        match (cx.state, self.round) {
-            (RecoveryState::Open, None) => {
-                self.round = Some(Round { end: cx.snd_nxt, ..Round::default() });
-            }
-            (RecoveryState::Open, Some(_)) => {}
-            _ => self.round = None,
+    /// Each return to the open state begins a round, each departure ends it (Linux's `tcp_vegas_state`).
+    fn follow(&mut self, state: RecoveryState, snd_nxt: u64) {
+        if state != self.state {
+            self.state = state;
+            let is_open = state == RecoveryState::Open;
+            self.round = is_open.then(|| Round { end: snd_nxt, ..Round::default() });
         }
     }
 
@@ -136,6 +139,10 @@ impl CongestionController for Vegas {
     }
 
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {
+        // Before the first segment is sent again, with nothing in flight, which begins a round.
+        if let Cause::Timeout { .. } = event.cause {
+            self.follow(RecoveryState::Loss, cx.snd_nxt);
+        }
         self.window.on_congestion(cx, event, |cwnd| cwnd / 2);
     }
 
@@ -143,7 +150,7 @@ impl CongestionController for Vegas {
         if let Some(rtt) = ack.rtt {
             self.sample_rtt(rtt);
         }
-        self.follow(cx);
+        self.follow(cx.state, cx.snd_nxt);
         if !may_raise(cx, ack) {
             return;
         }
@@ -172,4 +179,50 @@ impl CongestionController for Vegas {
 /// `cwnd * num / den` in whole segments.
 fn segments(cwnd: u64, num: Duration, den: Duration) -> u64 {
     (u128::from(cwnd) * u128::from(num.as_micros()) / u128::from(den.as_micros())) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_units::{Instant, stream};
+
+    use super::*;
+
+    /// A segment that is sent again with nothing in flight begins a round inside recovery (Linux's
+    /// `CA_EVENT_TX_START`); the return to the open state begins another.
+    #[test]
+    fn each_return_to_the_open_state_begins_a_round() {
+        let (mut rng, mut vegas) =
+            (stream(1, "unused"), Vegas::new(Bytes(14_480), VegasBounds::LINUX));
+        let mut cx = CcContext::new(Instant::ZERO, Bytes(1_448), &mut rng);
+        let ends = |vegas: &Vegas| vegas.round.map(|round| round.end);
+        (cx.state, cx.snd_nxt) = (RecoveryState::Recovery, 10_000);
+        vegas.on_ack(&mut cx, &AckEvent::default());
+        assert_eq!(ends(&vegas), None);
+        vegas.on_sent(&mut cx, Bytes(1_448));
+        assert_eq!(ends(&vegas), Some(10_000));
+        (cx.state, cx.snd_nxt) = (RecoveryState::Open, 12_000);
+        vegas.on_ack(&mut cx, &AckEvent::default());
+        assert_eq!(ends(&vegas), Some(12_000));
+    }
+
+    /// After a timeout nothing is in flight: the segment that is sent again begins a round, which lasts
+    /// while the losses are repaired.
+    #[test]
+    fn a_timeout_leaves_vegas_at_work() {
+        let (mut rng, mut vegas) =
+            (stream(1, "unused"), Vegas::new(Bytes(14_480), VegasBounds::LINUX));
+        let mut cx = CcContext::new(Instant::ZERO, Bytes(1_448), &mut rng);
+        let event = CongestionEvent {
+            cause: Cause::Timeout { backoff: 0 },
+            first_in_epoch: true,
+            lost: Bytes(1_448),
+            prior_in_flight: Bytes(1_448),
+        };
+        (cx.state, cx.snd_nxt) = (RecoveryState::Loss, 10_000);
+        vegas.on_congestion(&mut cx, &event);
+        assert!(vegas.round.is_none());
+        vegas.on_sent(&mut cx, Bytes(1_448));
+        vegas.on_ack(&mut cx, &AckEvent::default());
+        assert!(vegas.round.is_some());
+    }
 }

@@ -5,10 +5,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 
 use nix::sys::socket::setsockopt;
-use nix::sys::socket::sockopt::{SndBufForce, TcpMaxSeg};
+use nix::sys::socket::sockopt::{RcvBuf, RcvBufForce, SndBufForce, TcpMaxSeg};
 use rustix::net::sockopt::{
-    set_socket_linger, set_socket_recv_buffer_size, set_socket_reuseaddr, set_tcp_congestion,
-    set_tcp_nodelay,
+    set_socket_linger, set_socket_reuseaddr, set_tcp_congestion, set_tcp_nodelay,
 };
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, listen, recv, send,
@@ -88,7 +87,9 @@ pub(super) fn listeners(spec: &RunSpec) -> io::Result<Vec<Option<OwnedFd>>> {
 pub(super) fn listener(config: &Config, port: u16) -> io::Result<OwnedFd> {
     let socket = open(config)?;
     if config.recv_buffer != Config::default().recv_buffer {
-        set_socket_recv_buffer_size(&socket, config.recv_buffer.get() as usize)?;
+        // As above. Half of what Linux makes of it is the window, which is thus the buffer of the scenario.
+        let size = config.recv_buffer.get() as usize;
+        setsockopt(&socket, RcvBufForce, &size).or_else(|_| setsockopt(&socket, RcvBuf, &size))?;
     }
     set_socket_reuseaddr(&socket, true)?;
     bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;

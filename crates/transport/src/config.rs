@@ -194,6 +194,14 @@ impl Config {
         Bytes(u64::from(self.mss)) * u64::from(self.initial_window)
     }
 
+    /// Whether timeouts wait for the ticks of Linux's timer wheel: those of its recovery, as far as it computes
+    /// them.
+    pub(crate) fn fires_on_ticks(&self) -> bool {
+        self.host_profile == HostProfile::Kernel
+            && self.fixed_rto.is_none()
+            && matches!(self.stack.recovery, RecoveryConfig::Rack(_))
+    }
+
     /// When the receiver acknowledges: as configured, or the recovery scheme's default.
     pub fn delayed_ack(&self) -> DelayedAck {
         self.delayed_ack.unwrap_or_else(|| self.stack.recovery.delayed_ack())

@@ -97,8 +97,8 @@ pub(crate) fn timestamp_ms(now: Instant) -> u32 {
 pub(crate) fn on_tick(now: Instant, delay: Duration) -> Instant {
     let wait = delay.as_nanos().div_ceil(TICK_NANOS);
     let level = (0..8).find(|level| wait < 63 << (3 * level)).unwrap_or(8);
-    let expires = ticks(now).saturating_add(wait);
-    let fires = ((expires >> (3 * level)) + 1) << (3 * level);
+    let expires = ticks(now).saturating_add(wait).saturating_add(TICKS_AT_START);
+    let fires = (((expires >> (3 * level)) + 1) << (3 * level)) - TICKS_AT_START;
     Instant::from_nanos(fires.saturating_mul(TICK_NANOS)) - PHASE
 }
 
@@ -108,6 +108,9 @@ pub(crate) fn ticks(now: Instant) -> u64 {
 }
 
 const PHASE: Duration = Duration::from_micros(250);
+/// Linux counts from 300 s before its ticks need more than 32 bits (`INITIAL_JIFFIES`). A run begins 10 s after the
+/// boot, as those of guests do. Coarse ticks are multiples of this count.
+const TICKS_AT_START: u64 = (1 << 32) - 290_000;
 const TICK_NANOS: u64 = 1_000_000;
 
 #[cfg(test)]
@@ -129,5 +132,9 @@ mod tests {
         let probe = Duration::from_millis(90);
         assert_eq!(on_tick(at(10_750), probe), at(103_750), "in steps of eight: 13 * 8 = 104");
         assert_eq!(on_tick(at(13_750), probe), at(111_750));
+        // As in a guest whose first SYNs are lost: in steps of 64.
+        let second = Duration::from_secs(1);
+        assert_eq!(on_tick(at(0), second), at(1_039_750));
+        assert_eq!(on_tick(at(1_039_750), second * 2), at(3_087_750));
     }
 }

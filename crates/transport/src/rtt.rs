@@ -80,6 +80,8 @@ pub struct RttEstimator {
     min: WindowedMin,
     /// The timeout before the first sample.
     unmeasured_rto: Duration,
+    /// The timeout without back-off, once measured: many ask for it between two samples.
+    measured_rto: Option<Duration>,
     backoff: u32,
 }
 
@@ -105,6 +107,7 @@ impl RttEstimator {
             round_end: 0,
             min: WindowedMin::new(),
             unmeasured_rto: config.initial_rto,
+            measured_rto: None,
             backoff: 0,
         }
     }
@@ -128,6 +131,9 @@ impl RttEstimator {
                 self.update_linux_variation(outstanding);
             }
         }
+        let srtt = self.srtt.unwrap_or(sample);
+        let rto = (srtt + self.rttvar4).max(self.config.min_rto).min(self.config.max_rto);
+        self.measured_rto = Some(self.config.fixed_rto.unwrap_or(rto));
     }
 
     /// Processes the time of the newest segment that an acknowledgement covers, which excludes the wait
@@ -153,33 +159,37 @@ impl RttEstimator {
     /// Forgets round trips and back-off: until the next sample the timeout is `rto`.
     pub fn forget(&mut self, rto: Duration) {
         self.srtt = None;
+        self.measured_rto = None;
         self.unmeasured_rto = rto;
         self.backoff = 0;
     }
 
     /// The retransmission timeout, back-off included.
     pub fn rto(&self) -> Duration {
-        self.config.fixed_rto.unwrap_or_else(|| {
-            if self.backoff == 0 {
-                return self.base_rto();
-            }
-            let doublings = self.backoff.min(self.config.max_doublings);
-            let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
-            let base = self.base_rto();
-            let longest = self.config.longest_backoff.max(base).min(self.config.max_rto);
-            base.saturating_mul(factor).min(longest)
-        })
+        self.config.fixed_rto.unwrap_or_else(|| self.backed_off(self.base_rto()))
+    }
+
+    /// The same in whole milliseconds, as Linux doubles it (`icsk_rto` counts ticks).
+    pub(crate) fn rto_in_ticks(&self) -> Duration {
+        self.backed_off(Duration::from_millis(self.base_rto().as_nanos().div_ceil(1_000_000)))
+    }
+
+    fn backed_off(&self, base: Duration) -> Duration {
+        if self.backoff == 0 {
+            return base;
+        }
+        let doublings = self.backoff.min(self.config.max_doublings);
+        let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
+        let longest = self.config.longest_backoff.max(base).min(self.config.max_rto);
+        base.saturating_mul(factor).min(longest)
     }
 
     /// The retransmission timeout without back-off.
     pub fn base_rto(&self) -> Duration {
-        if let Some(fixed) = self.config.fixed_rto {
-            return fixed;
-        }
-        let Some(srtt) = self.srtt else {
-            return self.unmeasured_rto.min(self.config.max_rto);
-        };
-        (srtt + self.rttvar4).max(self.config.min_rto).min(self.config.max_rto)
+        self.measured_rto.unwrap_or_else(|| {
+            let unmeasured = self.unmeasured_rto.min(self.config.max_rto);
+            self.config.fixed_rto.unwrap_or(unmeasured)
+        })
     }
 
     /// How often the timeout has doubled since the last sample.

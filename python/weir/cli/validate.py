@@ -26,8 +26,8 @@ from weir.validation.kernel import Comparison
 
 _HELP = """By default the kernel is this machine's, in real time, which requires root. With
 [bold]--virtual[/bold] it is a guest's in virtual time, which requires `weir stack kernel` once.
-With [bold]--random N[/bold] a guest runs one flow on each of N random paths, with all congestion
-controls of its kernel. With [bold]--reference[/bold] it is that of recorded runs. With
+With [bold]--random N[/bold] a guest runs N random paths of 25 kinds, with all congestion controls
+of its kernel. With [bold]--reference[/bold] it is that of recorded runs. With
 [bold]--radio[/bold] there is no kernel: wireless networks are compared with arithmetic, Bianchi's
 model and published measurements.
 
@@ -73,7 +73,7 @@ _Record = Annotated[
 _Random = Annotated[
     int | None,
     Option(
-        "With {virtual}: compare on N random paths with one flow each.",
+        "With {virtual}: compare on N random paths, kind by kind.",
         metavar="N",
         min=1,
         max=MOST_RANDOM,
@@ -138,7 +138,8 @@ def _print(found: Validation, *, radio: bool, random: bool, as_json: bool) -> No
     """Prints the rows of what was compared."""
     if as_json:
         spreads = spread.by_controller(found.rows) if random else None
-        more = {} if spreads is None else {"controllers": spreads}
+        kinds = {"kinds": spread.by_kind(found.rows)}
+        more = {} if spreads is None else {**kinds, "controllers": spreads}
         output.print_json("validate", found.rows, score=found.score, **more)
     elif radio:
         grid = Grid(radio_words.TITLE, *radio_words.table(found.rows), names=2)
@@ -162,7 +163,7 @@ def _compared(
                 f"--random {random}: it compares with a guest in virtual time; add --virtual"
             )
         if given["repeat"] is not None:
-            common["simulations"] = given["repeat"]
+            common["repeat"] = given["repeat"]
         return validation.random_comparison(random, **common)
     if radio:
         _refuse("with --radio", virtual=given["virtual"])
@@ -192,8 +193,19 @@ def _show_spread(rows: Sequence[Row]) -> None:
         cells = summary.table([row for row in rows if row["case"] in failing])
         _show(Grid(summary.TITLE, *cells, names=2), summary.UNITS, ())
     grid = Grid(spread.TITLE, spread.HEADERS, spread.table(spreads), names=1, note=spread.NOTE)
-    sentences = [*spread.sentences(spreads), *summary.findings(rows), *spread.by_chance(rows)]
-    output.show(Group(grid.rich(), *output.points(sentences)))
+    kinds = spread.by_kind(rows)
+    by_kind = Grid(
+        *(spread.KINDS_TITLE, spread.KINDS_HEADERS, spread.kinds_table(kinds)),
+        names=2,
+        note=spread.KINDS_NOTE,
+    )
+    sentences = [
+        *spread.kinds_sentences(kinds),
+        *spread.sentences(spreads),
+        *summary.findings(rows),
+        *spread.by_chance(rows),
+    ]
+    output.show(Group(grid.rich(), by_kind.rich(), *output.points(sentences)))
 
 
 def _show(grid: Grid, units: str, sentences: Iterable[str]) -> None:

@@ -21,11 +21,21 @@ from weir.recordings.tc import UnhostedError
 from weir.recordings.truth import Flow, Reference
 from weir.scenario.source import Source
 
+TICK = "TICK"
+"""The parameter that says when the kernel's first tick is.
+
+Its timers fire on ticks, and its timestamps change with them.
+"""
+FIRST_TICK = "750us"
+"""Of a run here, in the simulator and in a guest."""
+_APART_NS = 1_000_000
+"""From tick to tick."""
+
 _SEGMENT = 1_448
 _TIMESTAMPS = 12
 """Bytes of the timestamp option: without it a segment carries that much more."""
 _KNOWN = {"RATE", "QLEN", "DELAY", "LOSS", "FLOWS", "DUR", "STEP", "QDISC", "QDISC2", "SYSCTL"}
-_KNOWN |= {"PARAM", "NOCSV", "TRACE", "PCAP", "MEM", "TIME"}
+_KNOWN |= {"PARAM", "NOCSV", "TRACE", "PCAP", "MEM", "TIME", TICK}
 DRAWING = ("bbr", "cdg", "lp", "nv")
 """Controllers that draw random numbers; to `lp`, the random offset of timestamps is a delay."""
 
@@ -66,8 +76,9 @@ def host(reference: Reference, *, acks: int, receiver: Mapping[str, str] = GROWI
     ]
     step_ms = tc.whole("STEP", params.get("STEP", "10"))
     end = max(flow.end_s for flow in reference.flows)
+    late_s = _late_s(params)
     flows = [
-        {**stack.flow(flow), **receiver, **_jitter(index)}
+        {**stack.flow(flow, late_s), **receiver, **_jitter(index)}
         for index, flow in enumerate(reference.flows)
     ]
     scenario = {
@@ -94,6 +105,14 @@ def host(reference: Reference, *, acks: int, receiver: Mapping[str, str] = GROWI
         or _is_drawing(reference.flows)
     )
     return Hosted(source, stack.mss, draws, tuple(flow["stack"] for flow in flows))
+
+
+def _late_s(params: Mapping[str, str]) -> float:
+    """How much later everything begins, so that ticks are where they were in the recording."""
+    if TICK not in params:
+        return 0.0
+    early = tc.nanoseconds(FIRST_TICK) - tc.nanoseconds(params[TICK])
+    return (early % _APART_NS) / 1e9
 
 
 def _jitter(index: int) -> Table:
@@ -143,15 +162,15 @@ class _Stack:
             cubic=tuple(_CUBIC[key] for key, given in sorted(modules.items()) if given == "0"),
         )
 
-    def flow(self, flow: Flow) -> Table:
+    def flow(self, flow: Flow, late_s: float) -> Table:
         """One flow's section."""
         return {
             "stack": f"{self._recovery()}/{self._controller(flow.cc)}",
             "from": "A",
             "to": "D",
-            "start": _seconds(flow.start_s),
+            "start": _seconds(flow.start_s + late_s),
             # Just after the sample of that moment, as in the recording.
-            "stop": _seconds(flow.end_s + 1e-6),
+            "stop": _seconds(flow.end_s + late_s + 1e-6),
             "mss": self.mss,
             "sack": self.sack,
             "timestamps": self.timestamps,

@@ -23,11 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from weir.base.grid import number
-from weir.recordings.truth import KEYS, OVERLAP, REQUEST, Reference, Values
+from weir.recordings.truth import COMPLETION, KEYS, OVERLAP, REQUEST, Reference, Values
 from weir.statistics.counts import two_samples
 from weir.statistics.intervals import Estimate, mean_interval, mean_ratio, rounded
 
@@ -82,7 +83,11 @@ class Tolerance:
             half = (ratio.hi - ratio.lo) / 2 * abs(reference)
             if half > self._tolerance(reference):
                 return "inconclusive"
-        return "holds" if self.holds(pair.ours, reference) else "differs"
+        return "holds" if self.is_near(pair) else "differs"
+
+    def is_near(self, pair: Pair) -> bool:
+        """Whether the means are within the tolerance, whatever their distributions."""
+        return self.holds(pair.ours, pair.reference)
 
     def _tolerance(self, reference: float) -> float:
         return max(self.share * abs(reference), self.amount)
@@ -110,17 +115,23 @@ class SameDistribution(Tolerance):
 
 
 @dataclass(frozen=True, slots=True)
-class WithinOurSpread(Tolerance):
-    """How far the mean of ours may be from one run of a kernel that draws random numbers.
+class SameSeedsOrDistribution(Tolerance):
+    """How far ours may be from the kernel's where both draw random numbers, of the same seeds.
 
-    A row beyond the tolerance holds all the same if the kernel's value lies among ours.
+    A row holds if the means of these seeds are within the tolerance. It holds too if a two-sample
+    Kolmogorov-Smirnov test does not tell all of ours from the kernel's.
     """
 
     def verdict(self, pair: Pair) -> Verdict:
-        """Whether ours is near enough, or the kernel's run one of ours could be."""
-        if self.holds(pair.ours, pair.reference):
+        """Whether ours is near enough, or of the same distribution."""
+        if self.is_near(pair):
             return "holds"
-        return "holds" if min(pair.mine) <= pair.reference <= max(pair.mine) else "differs"
+        return "differs" if two_samples(pair.mine, pair.kernels) < REJECT else "holds"
+
+    def is_near(self, pair: Pair) -> bool:
+        """Whether the means of the seeds that both ran are within the tolerance."""
+        same = pair.mine[: len(pair.kernels)]
+        return self.holds(fmean(same), pair.reference)
 
 
 LEAST_RECORDINGS = 5
@@ -170,18 +181,23 @@ VIRTUAL: Rules = MappingProxyType(
 )
 """Of a kernel in virtual time, with our random numbers."""
 
-_ON_A_PATH = {"steady_goodput_mbps": Tolerance(0.02), "retransmits": Tolerance(0.10, 5)}
+_ON_A_PATH = {
+    "steady_goodput_mbps": Tolerance(0.02),
+    "retransmits": Tolerance(0.10, 5),
+    REQUEST: Tolerance(0.05),
+    COMPLETION: Tolerance(0.02),
+}
+_AT_RANDOM = {
+    metric: SameSeedsOrDistribution(rule.share, rule.amount) for metric, rule in _ON_A_PATH.items()
+}
 
 SAMPLED: Rules = MappingProxyType(
     {
         "deterministic": _ON_A_PATH,
-        "loss": _ON_A_PATH,
-        "drawn": {
-            metric: WithinOurSpread(rule.share, rule.amount) for metric, rule in _ON_A_PATH.items()
-        },
+        **dict.fromkeys(("loss", "drawn", "shared", "mix"), _AT_RANDOM),
     }
 )
-"""Of a kernel in virtual time, one flow on a random path. Random losses hit the same packets."""
+"""Of a kernel in virtual time, on a random path."""
 
 LIVE: Rules = MappingProxyType(
     dict.fromkeys(("deterministic", "drawn", "loss", "shared", "mix", "requests"), _LIVE)
@@ -190,7 +206,7 @@ LIVE: Rules = MappingProxyType(
 
 _LEAST_SHARE = 0.95
 
-_METRICS = (*KEYS, OVERLAP, REQUEST)
+_METRICS = (*KEYS, OVERLAP, REQUEST, COMPLETION)
 
 
 def kind(reference: Reference, *, draws: bool) -> Kind:
@@ -247,6 +263,7 @@ def packets_row(case: str, of: Kind, kernels: Sequence[int], ours: Sequence[int]
         "reference": 1.0,
         "ratio": rounded(share),
         **_verdict(("holds" if share >= _LEAST_SHARE else "differs") if is_judged else None),
+        "near": share >= _LEAST_SHARE if is_judged else None,
         "tolerance": f"at least {_LEAST_SHARE:g}" if is_judged else None,
         **dict.fromkeys(_INTERVALS),
         "note": "; ".join(notes),
@@ -257,7 +274,7 @@ def skipped(name: str, reason: str) -> Row:
     """A case that was not compared, and why."""
     return {
         **_named(name, None, None, None),
-        **dict.fromkeys(("ours", "reference", "ratio", "tolerance", *_INTERVALS)),
+        **dict.fromkeys(("ours", "reference", "ratio", "near", "tolerance", *_INTERVALS)),
         **_verdict(None),
         "note": f"{SKIPPED}{reason}",
     }
@@ -286,6 +303,7 @@ def _compared(
     own, recorded, ratio = mean_interval(mine), mean_interval(kernels), ratio_of(mine, kernels)
     ours, reference = own.mean, recorded.mean
     verdict: Verdict | None = None
+    near: bool | None = None
     note = ""
     if ours is None and reference is None:
         note = "neither has any"
@@ -293,7 +311,8 @@ def _compared(
         note = "Linux has none" if reference is None else "ours has none"
         verdict = "differs" if tolerance else None
     elif tolerance:
-        verdict = tolerance.verdict(Pair(known(mine), known(kernels), ours, reference, ratio))
+        pair = Pair(known(mine), known(kernels), ours, reference, ratio)
+        verdict, near = tolerance.verdict(pair), tolerance.is_near(pair)
     counts = [f"ours: mean of {own.n} seeds"] if own.n > 1 else []
     if recorded.n > 1:
         recordings = known(kernels)
@@ -304,6 +323,7 @@ def _compared(
         "reference": rounded(reference),
         "ratio": rounded(ratio.mean),
         **_verdict(verdict),
+        "near": near,
         "tolerance": str(tolerance) if tolerance else None,
         "ours_interval": interval(own),
         "reference_interval": interval(recorded),

@@ -18,6 +18,9 @@ _ALL_AT_FIRST = {**GROWING, "initial_recv_window": "4192856b", "recv_buffer": "5
 """The first window is half of the buffer less one segment (`tcp_init_buffer_space`)."""
 _SINCE = (6, 11)
 
+WINDOWS = tuple(_ALL_AT_FIRST)
+"""The keys that a flow with a buffer of its own does not have: it does not grow."""
+
 _SMALL_HEADS = {"send_overhead": "832b"}
 _SMALL_HEADS_SINCE = (6, 3)
 """A segment's head of 512 bytes comes from a cache of 576 (`skbuff_small_head`)."""

@@ -18,7 +18,7 @@ import polars as pl
 from weir.base.disk import write_text
 from weir.guest import world
 from weir.kernel import cache
-from weir.recordings.guest import host
+from weir.recordings.guest import FIRST_TICK, TICK, host
 from weir.recordings.reduce import reduce
 from weir.recordings.truth import KEYS, SUMMARY, Flow, Reference, Values
 
@@ -60,7 +60,11 @@ def record(folder: Path, *, jobs: int, report: Callable[[str], None]) -> None:
     with ThreadPoolExecutor(jobs) as pool:
         for name, (flows, values, trace) in zip(CASES, pool.map(_run, CASES), strict=True):
             described = [_described(flow, found) for flow, found in zip(flows, values, strict=True)]
-            summary[name] = {"flows": described, "kernel": kernel, "params": dict(CASES[name])}
+            summary[name] = {
+                "flows": described,
+                "kernel": kernel,
+                "params": {**CASES[name], TICK: FIRST_TICK},
+            }
             write_text(folder / f"{name}.csv", trace.write_csv(float_precision=2).rstrip())
             report(name)
     write_text(folder / SUMMARY, json.dumps(summary, indent=1, sort_keys=True))

@@ -36,6 +36,9 @@ OVERLAP = "overlap_goodput_mbps"
 REQUEST = "request_latency_ms_p50"
 """The median time of a request; only of flows that ask."""
 
+COMPLETION = "fct_s"
+"""When the last byte of a file had arrived; only of flows that send one."""
+
 _MAY_BE_MISSING = {"sawtooth_period_s"}
 _NAME = re.compile(r"[A-Za-z0-9_.+-]{1,100}")
 _MOST_FLOWS = 64

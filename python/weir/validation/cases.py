@@ -77,7 +77,9 @@ class Scene:
     mss: int = 1_448
     rtt_ms: int = RTT_MS
     simulations: int = 0
-    """Number of simulations per run of the kernel, if not the same number of both."""
+    """Number of simulations, if not that of the kernel's runs."""
+    group: str = ""
+    """The kind of a random path."""
 
     @property
     def simulated(self) -> Source:

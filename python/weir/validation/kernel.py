@@ -16,7 +16,7 @@ from weir.kernel import cache, recipe
 from weir.recordings import judge, receiver
 from weir.recordings.judge import Rules
 from weir.recordings.outcome import Cases, Validation, keep, values, wanted
-from weir.recordings.truth import REQUEST, Reference, Values
+from weir.recordings.truth import COMPLETION, REQUEST, Reference, Values
 from weir.results.results import Results
 from weir.results.series import series
 from weir.running.execution import RunOptions, run_plan
@@ -25,8 +25,9 @@ from weir.scenario.sweep import Case, Plan
 from weir.statistics.intervals import independent_ratio, mean_ratio
 from weir.validation import cases as catalogue
 from weir.validation import chance, sampled
-from weir.validation.cases import REQUESTS, SEND_BUFFER, SIZES, SMALL, Scene
+from weir.validation.cases import SEND_BUFFER, SIZES, SMALL, Scene
 from weir.validation.known import explained
+from weir.validation.spread import RETRANSMITS
 
 REPEAT = 5
 """Runs per case with randomness; in real time, of every case."""
@@ -140,20 +141,19 @@ def random_comparison(
     count: int,
     *,
     cases: Sequence[str] = (),
-    simulations: int = sampled.SIMULATIONS,
+    repeat: int = sampled.RUNS,
     seed: int = 1,
 ) -> Comparison:
     """Every run of a validation on `count` random paths, with a guest's kernel.
 
-    Where the kernel draws random numbers, `simulations` are compared with its run.
+    Where anything is random, the kernel runs `repeat` times.
 
     Raises:
         InputError: no case matches, or none can run.
     """
     kernel = replace(IN_VIRTUAL_TIME, algorithms=recipe.CONTROLS, rules=judge.SAMPLED)
-    words = ["--random", str(count), "--repeat", str(simulations)]
-    scenes = sampled.scenes(count, seed, simulations)
-    return _comparison(kernel, scenes, cases, words, 1, seed)
+    words = ["--random", str(count), "--repeat", str(repeat)]
+    return _comparison(kernel, sampled.scenes(count, seed), cases, words, repeat, seed)
 
 
 def _comparison(
@@ -204,14 +204,15 @@ def compare(compared: Comparison, results: Results) -> Validation:
         ratio = mean_ratio if matched else independent_ratio
         own = _values(scene, results, ours)
         judged = judge.rows(references[-1], scene.kind, own, kernel.rules, ratio)
-        if kernel.rules is judge.SAMPLED:
+        if kernel.rules is judge.SAMPLED and not scene.simulations:
             rtt_us, seed = _rtt_us(scene, kernel), compared.plan.seed
             own_source = _simulated(scene, kernel)
             judged = chance.examined(scene, own_source, rtt_us, judged, kernel.rules, seed)
         for row in judged:
             said = "; ".join(filter(None, [note, row["note"]]))
             own_controller = {} if scene.competes else {"controller": scene.flows[0].cc}
-            noted = {**row, **own_controller, "note": said}
+            group = {"group": scene.group} if scene.group else {}
+            noted = {**row, **own_controller, **group, "note": said}
             rows.append(explained(noted) if is_sure else judge.unjudged(noted))
     rows += [judge.skipped(name, reason) for name, reason in compared.left_out.items()]
     return keep(rows, results, references)
@@ -224,7 +225,7 @@ def _cases(scene: Scene, kernel: Kernel, repeat: int, seed: int) -> list[Case]:
         here = max(repeat, _BESIDE_REAL_TIME)
     there = here if kernel.is_exact else repeat
     if scene.simulations:
-        here, there = scene.simulations, 1
+        here, there = max(scene.simulations, repeat), repeat
     found = []
     own = _simulated(scene, kernel)
     sides = ((scene.name, SIM, own, here), (_there(scene), kernel.world, scene.source, there))
@@ -238,7 +239,10 @@ def _cases(scene: Scene, kernel: Kernel, repeat: int, seed: int) -> list[Case]:
 def _simulated(scene: Scene, kernel: Kernel) -> Source:
     """The scene in the simulator, with hosts as those of the kernel."""
     own = scene.simulated.with_override("topology.rtt", f"{_rtt_us(scene, kernel)}us")
-    for key, value in {**SEND_BUFFER, **kernel.receiver()}.items():
+    hosts = {**SEND_BUFFER, **kernel.receiver()}
+    if any(key.endswith(".recv_buffer") for key, _ in scene.source.overrides):
+        hosts = {key: value for key, value in hosts.items() if key not in receiver.WINDOWS}
+    for key, value in hosts.items():
         own = own.with_override(f"flow.*.{key}", value)
     return own
 
@@ -286,10 +290,17 @@ def _values(scene: Scene, results: Results, runs: pl.DataFrame) -> list[list[Val
     """The metrics of each flow of each run."""
     found = []
     for run in runs["run"]:
-        asked = results.flows.filter(run=run, name=REQUESTS)
-        latency = dict(zip(asked["flow"], asked["request_latency_ms_p50"], strict=True))
+        flows = results.flows.filter(run=run).sort("flow")
         own = values(results, run, scene.flows, scene.mss)
-        found.append(
-            [{**flow, REQUEST: latency[i]} if i in latency else flow for i, flow in enumerate(own)]
-        )
+        by_flow = flows.select(REQUEST, COMPLETION).iter_rows()
+        found.append([_timed(v, *times) for v, times in zip(own, by_flow, strict=True)])
     return found
+
+
+def _timed(flow: Values, request_ms: float | None, completion_s: float | None) -> Values:
+    """With the times of a flow that asks, or sends a file: that has no steady part."""
+    if request_ms is not None:
+        return {**flow, REQUEST: request_ms}
+    if completion_s is not None:
+        return {RETRANSMITS: flow[RETRANSMITS], COMPLETION: completion_s}
+    return flow

@@ -54,9 +54,19 @@ def compose_validation(results: Results) -> Report:
     pictures = list(_figures(results, [row for row in rows if row["case"] in drawn]))
     reading = [READING, *([_ONLY_FAILING] if many else [])]
     by_controller = ReportTable(spread.TITLE, spread.HEADERS, spread.table(spreads), spread.NOTE)
-    points = [*spread.sentences(spreads), *findings(rows), *spread.by_chance(rows)]
+    kinds = spread.by_kind(rows)
+    by_kind = ReportTable(
+        spread.KINDS_TITLE, spread.KINDS_HEADERS, spread.kinds_table(kinds), spread.KINDS_NOTE
+    )
+    points = [
+        *spread.kinds_sentences(kinds),
+        *spread.sentences(spreads),
+        *findings(rows),
+        *spread.by_chance(rows),
+    ]
     sections = [
         ReportSection("Findings", points=points, tables=[replace(overview, is_folded=many)]),
+        ReportSection("By kind of path", tables=[by_kind] if kinds else []),
         ReportSection(
             "By controller",
             tables=[by_controller] if spreads else [],

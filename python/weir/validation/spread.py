@@ -1,4 +1,4 @@
-"""How the rows of many single flows are distributed, controller by controller."""
+"""How the rows of many random paths are distributed, kind by kind and by controller."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from weir.recordings.judge import Row
 from weir.statistics.intervals import rounded
 from weir.validation.chance import LATE_US, RTT_US, TRIES
+from weir.validation.kinds import KINDS
 
 GOODPUT, RETRANSMITS = "steady_goodput_mbps", "retransmits"
 
@@ -26,7 +27,61 @@ NOTE = (
 
 _NEAR = 0.005
 
+KINDS_TITLE = "Ours against the kernel's, by kind of path"
+
+KINDS_HEADERS = ("kind", "of paths", "paths", "rows", "hold", "share", "near", "goodput ratio")
+
+KINDS_NOTE = (
+    "Hold: within the tolerance, or of one distribution where anything is random. Near: within the "
+    "tolerance alone. Goodput ratio (ours to Linux's): smallest, median, largest."
+)
+
+GOAL = 0.95
+"""Share of the rows of a kind that should hold."""
+
 Spread = dict[str, Any]
+
+
+def by_kind(rows: Sequence[Row]) -> list[Spread]:
+    """One entry per kind of path, in the order of `KINDS`; empty where rows name none."""
+    judged = [row for row in rows if row.get("group") and row["verdict"]]
+    kinds = [kind for kind in KINDS if any(row["group"] == kind for row in judged)]
+    found = [_kind(kind, [row for row in judged if row["group"] == kind]) for kind in kinds]
+    return [*found, _kind("all", judged)] if found else []
+
+
+def kinds_table(spreads: Sequence[Spread]) -> list[Sequence[str]]:
+    """The lines of the table with `KINDS_HEADERS`."""
+    return [
+        (
+            spread["kind"],
+            KINDS[spread["kind"]].title if spread["kind"] in KINDS else "",
+            *(str(spread[key]) for key in ("paths", "rows", "held")),
+            f"{100 * spread['held'] / spread['rows']:.0f} %",
+            str(spread["near"]),
+            _three(spread["goodput_ratio"], ".3f"),
+        )
+        for spread in spreads
+    ]
+
+
+def kinds_sentences(spreads: Sequence[Spread]) -> Iterator[str]:
+    """Which kinds miss the goal."""
+    if spreads:
+        low = [s["kind"] for s in spreads if s["held"] < GOAL * s["rows"] and s["kind"] != "all"]
+        yield f"Below {100 * GOAL:.0f} % of rows: {', '.join(low) or 'no kind'}."
+
+
+def _kind(name: str, rows: Sequence[Row]) -> Spread:
+    ratios = [row["ratio"] for row in rows if row["metric"] == GOODPUT and row["ratio"]]
+    return {
+        "kind": name,
+        "paths": len({row["case"] for row in rows}),
+        "rows": len(rows),
+        "held": _held(rows),
+        "near": sum(row["near"] is True for row in rows),
+        "goodput_ratio": _range(ratios),
+    }
 
 
 def by_controller(rows: Sequence[Row]) -> list[Spread]:

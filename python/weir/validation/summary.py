@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from weir.base.grid import number
 from weir.recordings.judge import FIRST_ACKS, PACKETS, SKIPPED, Kind, Row, score
-from weir.recordings.truth import OVERLAP, REQUEST
+from weir.recordings.truth import COMPLETION, OVERLAP, REQUEST
 
 TITLES = {
     "steady_goodput_mbps": "goodput",
@@ -15,6 +15,7 @@ TITLES = {
     "peak_cwnd_segments": "peak cwnd",
     "mean_srtt_ms": "srtt",
     REQUEST: "request",
+    COMPLETION: "completion",
     "retransmits": "retransmits",
     "sawtooth_period_s": "sawtooth",
     PACKETS: "windows",
@@ -28,7 +29,8 @@ TITLE = (
 
 UNITS = (
     "goodput in Mbit/s, of a flow's last two thirds and of the time when all flows ran (overlap); "
-    "cwnd in segments, srtt and the median request in ms, the sawtooth's period in s; windows: the "
+    "cwnd in segments, srtt and the median request in ms, a file's completion and the sawtooth's "
+    "period in s; windows: the "
     f"share of the first {FIRST_ACKS} acknowledgements at which cwnd is the same"
 )
 

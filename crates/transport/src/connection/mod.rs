@@ -16,7 +16,7 @@ use crate::receiver::{Receiver, window_scale};
 use crate::segment::{Segment, SeqNum};
 use crate::sender::Sender;
 use crate::stats::{Flight, Snapshot, Stats};
-use crate::{Config, HostProfile, PathEvent, RouteState};
+use crate::{Config, HostProfile, PathEvent, RouteState, on_tick};
 
 /// One end of a connection.
 ///
@@ -33,9 +33,10 @@ use crate::{Config, HostProfile, PathEvent, RouteState};
 /// assert_eq!(syn.flags, Flags::SYN);
 /// assert_eq!(syn.options.mss, Some(1_448));
 ///
-/// // Without an answer the SYN is repeated after a second.
+/// // Without an answer the SYN is repeated after a second, on a tick of Linux's timer wheel.
 /// let retry = client.next_timeout(now).expect("a timer runs");
-/// assert_eq!(retry, now + Duration::from_secs(1));
+/// let second = Duration::from_secs(1);
+/// assert!(retry > now + second && retry < now + second + Duration::from_millis(64));
 /// client.handle_timeout(retry);
 /// assert_eq!(client.poll_transmit(retry).map(|t| t.segment.seq), Some(syn.seq));
 /// ```
@@ -459,7 +460,12 @@ impl Connection {
             let initial = self.config.initial_rto;
             initial.saturating_mul(1 << doublings).min(longest.max(initial))
         });
-        let retry = self.handshake.sent_at?.saturating_add(rto.min(self.config.max_rto));
+        let (sent_at, wait) = (self.handshake.sent_at?, rto.min(self.config.max_rto));
+        let retry = if self.config.fires_on_ticks() {
+            on_tick(sent_at, wait)
+        } else {
+            sent_at.saturating_add(wait)
+        };
         let patience = self.handshake.started_at.zip(self.config.max_wait);
         let end = patience.map_or(Instant::MAX, |(at, wait)| at.saturating_add(wait));
         Some(retry.min(end))

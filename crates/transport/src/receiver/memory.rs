@@ -4,6 +4,7 @@
 //! memory = (mss + 512 to a power of two) + 256         a segment, whatever it carries
 //! taken  = memory / 2, or since Linux 6.5 memory ((mss << 8) / memory) / 256
 //! window = min(limit, buffer - taken * segments)       at each acknowledgement, never less than was offered
+//! whole segments of it                                 if the largest window needs no scaling (`__tcp_select_window`)
 //! limit += min(2 payload, window - limit)              for each segment (`tcp_grow_window`)
 //! limit <= buffer - mss                                of a buffer that may grow, before it does
 //! ```
@@ -41,6 +42,21 @@ impl Receiver {
     fn segment_window(&self) -> u64 {
         let memory = segment_memory(self.mss);
         if self.is_measured { (memory * ((self.mss << 8) / memory)) >> 8 } else { memory / 2 }
+    }
+
+    /// The window that Linux offers (`__tcp_select_window`): 0 where little is free, which leaves what was offered.
+    /// Where windows are not scaled it has whole segments, after the first, and stays while it is within one of them.
+    pub(super) fn selected_window(&self) -> u64 {
+        let space = self.free_space();
+        if space < self.mss.max(self.buffer / 16) {
+            return 0;
+        }
+        let free = space.min(self.window_limit);
+        if self.largest > u64::from(u16::MAX) || self.offered_edge == 0 {
+            return free;
+        }
+        let stays = (free.saturating_sub(self.mss) + 1..=free).contains(&self.offered);
+        if stays { self.offered } else { free - free % self.mss }
     }
 
     /// What unread data leaves of the buffer, and segments behind a hole, and those of a filled one, which is

@@ -350,12 +350,11 @@ impl Receiver {
 
     /// The window to offer where the segment cannot carry more than `most`.
     pub(crate) fn offer_at_most(&mut self, most: u64) -> u64 {
-        let free = self.policy.is_linux().then(|| self.free_space());
-        let most = free.map_or(most, |space| most.min(self.window_limit.min(space)));
+        let selected = self.policy.is_linux().then(|| self.selected_window());
+        let most = selected.map_or(most, |window| most.min(window));
         let edge = self.edge().min(self.rcv_nxt().saturating_add(most));
-        let is_worth_it = match free {
-            // With window scaling any advance, but none where little is free.
-            Some(space) => edge > self.offered_edge && space >= self.mss.max(self.buffer / 16),
+        let is_worth_it = match selected {
+            Some(_) => edge > self.offered_edge,
             None => edge >= self.offered_edge + self.mss.min(self.buffer / 2),
         };
         if is_worth_it || self.offered_edge == 0 {
@@ -401,13 +400,26 @@ impl Receiver {
 
     /// An acknowledgement left, alone or with data.
     pub(crate) fn on_ack_sent(&mut self) {
-        self.unread = 0;
+        let had_unread = std::mem::take(&mut self.unread) > 0;
         self.policy.on_ack_sent();
+        if had_unread {
+            self.announce_opening();
+        }
     }
 
     /// A sender that the window stopped must hear that it may go on, but not of a sliver (RFC 9293
-    /// §3.8.6.2.2).
+    /// §3.8.6.2.2). Linux says so if the window doubles (`tcp_cleanup_rbuf`).
     fn announce_opening(&mut self) {
+        if self.policy.is_linux() {
+            let window = self.offered_edge.saturating_sub(self.rcv_nxt());
+            if 2 * window <= self.window_limit && self.offered_edge > 0 {
+                let selected = self.selected_window();
+                if selected > 0 && selected >= 2 * window {
+                    self.policy.demand();
+                }
+            }
+            return;
+        }
         let worth = (2 * self.mss).min(self.buffer / 2);
         let nearly_closed = self.offered_edge > 0 && self.offered_edge < self.rcv_nxt() + worth;
         if nearly_closed && self.read + self.buffer >= self.offered_edge + worth {
@@ -431,10 +443,12 @@ fn first_window(config: &Config) -> u64 {
 /// Linux keeps a segment of a buffer back (`tcp_init_buffer_space`): until that grows, since 6.5 until the memory of
 /// segments is measured.
 fn first_clamp(config: &Config) -> u64 {
-    let (buffer, mss) = (config.recv_buffer.get(), u64::from(config.mss));
+    let buffer = config.recv_buffer.get();
     if config.initial_recv_window.is_some() || config.delayed_ack() != DelayedAck::Linux {
         return buffer;
     }
+    // As the option says it, without what other options take (`advmss`).
+    let mss = u64::from(config.mss) + if config.timestamps { 12 } else { 0 };
     buffer.saturating_sub(mss).max(2 * mss).min(buffer)
 }
 

@@ -84,7 +84,8 @@ fn a_segment_of_a_buffer_is_kept_back_until_the_buffer_grows() {
         }
         (receiver.window_limit, receiver.buffer)
     };
-    assert_eq!(arrive(50), (99 * 1_448, 100 * 1_448));
+    // The segment is one without options.
+    assert_eq!(arrive(50), (99 * 1_448 - 12, 100 * 1_448));
     receiver.on_echo(1, Duration::from_millis(1), 1_448);
     receiver.read(Instant::ZERO, 0);
     let at = receiver.rcv_nxt();
@@ -95,6 +96,48 @@ fn a_segment_of_a_buffer_is_kept_back_until_the_buffer_grows() {
     assert_eq!(receiver.window_clamp, receiver.buffer);
     let newer = Config { initial_recv_window: Some(Bytes(65_536)), ..config };
     assert_eq!(Receiver::new(&newer).window_clamp, 100 * 1_448);
+}
+
+/// `__tcp_select_window` without scaling. The segment that is kept back leaves 7,000 - 1,460 bytes.
+#[test]
+fn a_window_that_needs_no_scaling_has_whole_segments() {
+    let mut receiver = Receiver::new(&Config { recv_buffer: Bytes(7_000), ..Config::default() });
+    assert_eq!(receiver.offer_at_most(65_535), 4 * 1_448);
+    receiver.on_established(Instant::ZERO);
+    receiver.on_data(Instant::ZERO, 0, 1_448, false);
+    receiver.read(Instant::ZERO, 1_448);
+    assert_eq!(receiver.offer(), 3 * 1_448, "5,540 bytes, and no less than was offered");
+    receiver.on_ack_sent();
+    receiver.on_data(Instant::ZERO, 1_448, 700, false);
+    receiver.read(Instant::ZERO, 700);
+    assert_eq!(receiver.offer(), 3 * 1_448);
+    let large = Config { recv_buffer: Bytes(70_001), ..Config::default() };
+    let mut scaled = Receiver::new(&large);
+    scaled.window_limit = 70_001;
+    assert_eq!(scaled.offer(), 70_001);
+}
+
+/// `tcp_cleanup_rbuf`: what a repair made readable shrank the window of its acknowledgement, and is read right
+/// after it.
+#[test]
+fn a_window_that_doubles_when_data_is_read_is_announced() {
+    let mut receiver = Receiver::new(&Config { recv_buffer: Bytes(6_000), ..Config::default() });
+    receiver.agree(true, EchoMode::Off);
+    receiver.offer_at_most(65_535);
+    receiver.on_established(Instant::ZERO);
+    for at in [1_448, 2_896] {
+        receiver.on_data(Instant::ZERO, at, 1_448, false);
+        receiver.offer();
+        receiver.on_ack_sent();
+    }
+    receiver.on_data(Instant::ZERO, 0, 1_448, false);
+    receiver.read(Instant::ZERO, 3 * 1_448);
+    assert_eq!(receiver.offer(), 1_448);
+    receiver.on_ack_sent();
+    assert!(receiver.ack_is_due(Instant::ZERO));
+    assert_eq!(receiver.offer(), 3 * 1_448);
+    receiver.on_ack_sent();
+    assert!(!receiver.ack_is_due(Instant::ZERO));
 }
 
 /// `tcp_sack_compress_send_ack`: what was held back leaves before the segment that opens another gap, which asks
@@ -222,13 +265,19 @@ fn a_filled_hole_is_answered_before_it_is_read() {
             receiver.on_ack_sent();
             offer
         };
-        // Linux offers whole segments.
-        let all = if policy == DelayedAck::Linux && first.is_none() { 34 * 1_448 } else { 50_000 };
-        assert_eq!(answer(0), all);
+        // Linux offers whole segments where windows are not scaled.
+        let whole = |window: u64| match policy {
+            DelayedAck::Linux => window - window % 1_448,
+            _ => window,
+        };
+        let at_first = first.map_or(whole(50_000), Bytes::get);
+        assert_eq!(answer(0), at_first);
         for segment in 2..8 {
-            assert_eq!(answer(segment), all);
+            assert_eq!(answer(segment), at_first);
         }
-        assert_eq!(answer(1), 50_000 - lack, "{policy:?}");
-        assert_eq!(answer(8), all);
+        // No window is taken back.
+        let offered_before = at_first - 7 * 1_448;
+        assert_eq!(answer(1), whole(50_000 - lack).max(offered_before), "{policy:?}");
+        assert_eq!(answer(8), whole(50_000));
     }
 }

@@ -189,7 +189,8 @@ impl LossRecovery for Rack {
         let rto = timers.rto_deadline?;
         // One that was scheduled while all was calm may still go out when SACKs begin to come in.
         let probe = self.probe_deadline.filter(|_| !timers.is_recovering);
-        [self.reo_deadline, probe, Some(rto)].into_iter().flatten().min()
+        // Linux has one timer: while a probe waits, there is no timeout.
+        Instant::earlier(self.reo_deadline, probe.or(Some(rto)))
     }
 
     fn on_timeout(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> Expired {
@@ -212,7 +213,8 @@ impl LossRecovery for Rack {
                 return Expired::Probe;
             }
         }
-        if cx.rto_deadline.is_some_and(due) {
+        if cx.rto_deadline.is_some_and(due) && (self.probe_deadline.is_none() || cx.is_recovering())
+        {
             self.reo_deadline = None;
             self.probe_deadline = None;
             self.recovering = true;
@@ -308,8 +310,9 @@ impl Rack {
         }
         let alone = first.end() == board.nxt();
         let margin = if alone { cx.min_rto } else { slack(cx) };
-        let due = fires(cx, srtt * 2 + margin);
-        self.probe_deadline = Some(cx.rto_deadline.map_or(due, |rto| rto.min(due)));
+        let wait = srtt * 2 + margin;
+        let rto = cx.rto_deadline.map(|rto| rto.saturating_since(cx.now));
+        self.probe_deadline = Some(fires(cx, rto.map_or(wait, |rto| rto.min(wait))));
     }
 
     /// RFC 8985 §7.4: whether an acknowledgement ends the probe, and whether the probe repaired a loss

@@ -18,7 +18,7 @@ impl Sender {
     /// Runs the timers that expire until `now`, but the retransmission timer: the recording shows whether it did.
     pub(crate) fn follow_time(&mut self, now: Instant, stats: &mut Stats) {
         for _ in 0..MOST_EXPIRIES {
-            let retransmission = self.timers.rto_deadline(&self.rtt);
+            let retransmission = self.timers.rto_deadline(now, &self.rtt);
             let Some(at) = self.next_timeout(now).filter(|at| *at <= now) else { return };
             if self.board.is_empty() || retransmission.is_some_and(|due| due <= at) {
                 return;
@@ -90,7 +90,7 @@ impl Sender {
     /// Whether the retransmission timer has expired, or nearly: the RTT is known to the capture's precision.
     fn is_timer_due(&self, now: Instant) -> bool {
         let early = self.rtt.base_rto() / 8;
-        self.timers.rto_deadline(&self.rtt).is_some_and(|due| due <= now + early)
+        self.timers.rto_deadline(now, &self.rtt).is_some_and(|due| due <= now + early)
     }
 
     /// Draws from `rng` from now on.

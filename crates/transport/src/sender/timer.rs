@@ -4,17 +4,19 @@ use weir_cc::{Cause, CongestionEvent, RecoveryState};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::Sender;
-use crate::HostProfile;
 use crate::pause::Pause;
 use crate::policy::SendPermission;
 use crate::recovery::{AckSummary, Expired, TimerCx, is_recovering};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Covered;
 use crate::stats::Stats;
+use crate::{HostProfile, on_tick};
 
 /// What the sender waits for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Timers {
+    /// They fire on the ticks of Linux's timer wheel ([`on_tick`]), as those of RACK's kernel do.
+    on_ticks: bool,
     /// When the retransmission timer was started; it runs while anything is outstanding.
     rto_since: Option<Instant>,
     /// It runs twice as long.
@@ -30,6 +32,10 @@ pub(super) struct Timers {
 }
 
 impl Timers {
+    pub(super) fn new(on_ticks: bool) -> Self {
+        Self { on_ticks, ..Self::default() }
+    }
+
     /// RFC 6298 §5.1: starts the retransmission timer if it is not running.
     pub(super) fn start(&mut self, now: Instant) {
         if self.rto_since.is_none() {
@@ -62,8 +68,15 @@ impl Timers {
         self.rto_since = None;
     }
 
-    pub(super) fn rto_deadline(&self, rtt: &RttEstimator) -> Option<Instant> {
-        self.rto_since.map(|since| since.saturating_add(self.in_force(rtt.rto())))
+    /// When the retransmission timeout is over. The tick after it counts, and is only looked for once it is:
+    /// nearly every timer is started anew before.
+    pub(super) fn rto_deadline(&self, now: Instant, rtt: &RttEstimator) -> Option<Instant> {
+        let since = self.rto_since?;
+        let over = since.saturating_add(self.in_force(rtt.rto()));
+        if over > now || !self.on_ticks {
+            return Some(over);
+        }
+        Some(on_tick(since, self.in_force(rtt.rto_in_ticks())))
     }
 
     /// A retransmission timeout as it is now.
@@ -110,7 +123,7 @@ impl Timers {
     fn persist_deadline(&self, rtt: &RttEstimator) -> Option<Instant> {
         let (since, probes) = self.persist?;
         let wait = rtt.base_rto().saturating_mul(1 << probes.min(16)).min(MAX_PROBE_WAIT);
-        Some(since.saturating_add(wait))
+        Some(if self.on_ticks { on_tick(since, wait) } else { since.saturating_add(wait) })
     }
 }
 
@@ -133,7 +146,7 @@ impl Sender {
         } else {
             self.recovery.next_timeout(&TimerCx {
                 base_rto: self.timers.in_force(self.rtt.base_rto()),
-                rto_deadline: self.timers.rto_deadline(&self.rtt),
+                rto_deadline: self.timers.rto_deadline(now, &self.rtt),
                 is_recovering: is_recovering(self.epoch.state()),
             })
         };
@@ -249,5 +262,37 @@ impl Sender {
             .lose_where(|index, sent| index == 0 || !recovery.spares_on_timeout(&cx, sent.sent_at));
         stats.lost_bytes += lost;
         lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Outstanding, RttConfig, RttVariation};
+
+    /// A round trip of 16.03 ms: 216.03 ms, of which Linux makes 217, and twice as many after a timeout. Both are
+    /// more than 63 ticks ahead and wait for one in eight: those of 17.75 ms and 10.75 ms are the first after.
+    #[test]
+    fn timeouts_wait_for_the_ticks_of_the_wheel() {
+        let ms = Duration::from_millis;
+        let mut rtt = RttEstimator::new(RttConfig {
+            variation: RttVariation::Linux,
+            min_rto: ms(200),
+            max_rto: ms(120_000),
+            initial_rto: ms(1_000),
+            max_doublings: u32::MAX,
+            longest_backoff: Duration::MAX,
+            fixed_rto: None,
+        });
+        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        rtt.on_sample(at(0), Duration::from_micros(16_030), Outstanding { snd_una: 0, snd_nxt: 1 });
+        for (on_ticks, first, second) in [(true, 231_750, 447_750), (false, 226_030, 442_060)] {
+            let (mut timers, mut rtt) = (Timers::new(on_ticks), rtt.clone());
+            timers.start(at(10_000));
+            assert_eq!(timers.rto_deadline(at(10_000), &rtt), Some(at(226_030)));
+            assert_eq!(timers.rto_deadline(at(226_030), &rtt), Some(at(first)));
+            rtt.on_timeout();
+            assert_eq!(timers.rto_deadline(at(442_060), &rtt), Some(at(second)));
+        }
     }
 }

@@ -43,8 +43,9 @@ fn linux_probes_where_the_timeout_would_be_and_then_backs_off() {
     pair.write(Client, 1_000);
     pair.drive_for(Duration::from_secs(2));
     // 200 ms above srtt; the probe of a lone segment waits for a delayed acknowledgement, so the
-    // timeout, being earlier, bounds it (RFC 8985 §7.2).
-    assert_eq!(data_times(&pair, start), [0, 220, 440, 880, 1_760]);
+    // timeout, being earlier, bounds it (RFC 8985 §7.2). Each is on the tick after it: those for more than 63 ms
+    // are 8 ms apart, those for more than 503 ms 64.
+    assert_eq!(data_times(&pair, start), [0, 225, 449, 897, 1_833]);
     let stats = pair.client.connection.stats();
     assert_eq!((stats.retransmits_tlp, stats.timeouts), (1, 3), "{stats:?}");
 }
