@@ -1,1 +1,1 @@
-"""A receiver under attack: what ten kinds of attack cost it and honest senders."""
+"""A receiver under attack: what attacks cost it and honest senders."""

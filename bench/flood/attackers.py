@@ -1,4 +1,8 @@
-"""Ten kinds of attacker: generators that send a datagram or open a connection at each step."""
+"""Eleven kinds of attacker: generators that send a datagram or open a connection at each step.
+
+An attacker that the receiver turns away because of a wrong form attacks nothing. So each that has
+an answer to expect counts the answers that it wants, and those that turn it away.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +10,34 @@ import random
 import socket
 import struct
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from bench.flood.segments import ACK, SYN, Address, Connection, Segment, emit
+from bench.flood.segments import (
+    ACK,
+    SYN,
+    SYN_OPTIONS,
+    Address,
+    Connection,
+    Segment,
+    emit,
+)
 
 NETWORKS = 40
 """Attackers have addresses of this many networks of 127.0.0.0/8."""
 _HELLO = struct.Struct("!4sBI")
 _HEADER = struct.Struct("!BQ32sB")
+_LEAST_PIECE = 64
+"""A receiver refuses shorter datagrams."""
 _DATAGRAM_FILE = struct.Struct("!BIQ32sB")
 _HOARD = 300
 """Connections that an attacker keeps open at a time."""
+_HAVE, _KEPT, _ALREADY, _REFUSED, _WAIT = 16, 17, 18, 20, 25
+_WELCOME = frozenset({_HAVE, _WAIT})
+_JUDGED = _WELCOME | {_KEPT, _ALREADY, _REFUSED}
+"""First bytes of a receiver's frames to a sender in form (docs/transfer.md, "Protocol")."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +50,16 @@ class Target:
     known_hash: bytes
     known_size: int
     """Of a file that the receiver has."""
+    heard: Counter[str] = field(default_factory=Counter)
+    """By kind of attacker: how often the receiver has answered as it does to senders in form,"""
+    turned_away: Counter[str] = field(default_factory=Counter)
+    """and how often it has turned one away."""
+
+    def hear(self, kind: str, connection: Connection, wanted: frozenset[int]) -> None:
+        """Counts the receiver's first answer on a connection, if there is one yet."""
+        answer = connection.first_answer()
+        if answer is not None:
+            (self.heard if answer in wanted else self.turned_away)[kind] += 1
 
     def hello(self, files: int) -> bytes:
         """The first frame, in the version that honest senders speak."""
@@ -54,14 +83,24 @@ def _socket(rng: random.Random, target: Target) -> socket.socket:
     return one
 
 
-def _throw(rng: random.Random, target: Target, make: Callable[[], bytes]) -> Iterator[None]:
-    """Datagrams from ever new sockets, answers unread."""
+def _throw(
+    rng: random.Random, target: Target, make: Callable[[], bytes], kind: str = ""
+) -> Iterator[None]:
+    """Datagrams from ever new sockets. Of a kind that expects answers those are counted."""
+    before: socket.socket | None = None
     while True:
-        with _socket(rng, target) as one:
-            for _ in range(50):
-                with suppress(OSError):
-                    one.send(make())
-                yield
+        one = _socket(rng, target)
+        for _ in range(50):
+            with suppress(OSError):
+                one.send(make())
+            yield
+        if before is not None:
+            # Its answers have had the time of another 50 datagrams.
+            with suppress(OSError):
+                while kind and before.recv(2_048):
+                    target.heard[kind] += 1
+            before.close()
+        before = one
 
 
 def noise(rng: random.Random, target: Target) -> Iterator[None]:
@@ -70,13 +109,13 @@ def noise(rng: random.Random, target: Target) -> Iterator[None]:
 
 
 def unfinished_handshakes(rng: random.Random, target: Target) -> Iterator[None]:
-    """SYNs whose answers are not read."""
+    """SYNs with a sender's options, which get answers; these begin nothing."""
 
     def syn() -> bytes:
         ports = (rng.randrange(1 << 16), target.address[1])
-        return emit(Segment(*ports, rng.randrange(1 << 32), 0, SYN, bytes(24)))
+        return emit(Segment(*ports, rng.randrange(1 << 32), 0, SYN, bytes(24)), SYN_OPTIONS)
 
-    return _throw(rng, target, syn)
+    return _throw(rng, target, syn, "unfinished_handshakes")
 
 
 def false_cookies(rng: random.Random, target: Target) -> Iterator[None]:
@@ -84,7 +123,7 @@ def false_cookies(rng: random.Random, target: Target) -> Iterator[None]:
 
     def syn() -> bytes:
         ports = (rng.randrange(1 << 16), target.address[1])
-        return emit(Segment(*ports, rng.randrange(1 << 32), 0, SYN, rng.randbytes(24)))
+        return emit(Segment(*ports, rng.randrange(1 << 32), 0, SYN, rng.randbytes(24)), SYN_OPTIONS)
 
     return _throw(rng, target, syn)
 
@@ -100,7 +139,7 @@ def unmatched_segments(rng: random.Random, target: Target) -> Iterator[None]:
             Segment(*ports, rng.randrange(1 << 32), rng.randrange(1 << 32), ACK, b"x" * 100)
         )
 
-    return _throw(rng, target, stray)
+    return _throw(rng, target, stray, "unmatched_segments")
 
 
 def replays(rng: random.Random, target: Target) -> Iterator[None]:
@@ -115,22 +154,36 @@ def replays(rng: random.Random, target: Target) -> Iterator[None]:
     return _throw(rng, target, replay)
 
 
-def _hoard(rng: random.Random, target: Target, act: Callable[[Connection], None]) -> Iterator[None]:
-    """Opens connections and keeps them, the oldest as long as there is space for them."""
+def _hoard(
+    rng: random.Random,
+    target: Target,
+    act: Callable[[Connection], None],
+    kind: str,
+    wanted: frozenset[int] | None = _WELCOME,
+) -> Iterator[None]:
+    """Opens connections and keeps them, the oldest as long as there is space for them.
+
+    Where no answer is `wanted`, the connection is all that the receiver grants.
+    """
     kept: list[Connection] = []
     while True:
         connection = Connection(rng, target.address, host(rng))
         if connection.is_open:
             act(connection)
+            if wanted is None:
+                target.heard[kind] += 1
         kept.append(connection)
         if len(kept) > _HOARD:
-            kept.pop(0).close()
+            oldest = kept.pop(0)
+            if wanted is not None:
+                target.hear(kind, oldest, wanted)
+            oldest.close()
         yield
 
 
 def silent(rng: random.Random, target: Target) -> Iterator[None]:
     """Connections over which nothing is ever said."""
-    return _hoard(rng, target, lambda _: None)
+    return _hoard(rng, target, lambda _: None, "silent", None)
 
 
 def hello_only(rng: random.Random, target: Target) -> Iterator[None]:
@@ -140,7 +193,7 @@ def hello_only(rng: random.Random, target: Target) -> Iterator[None]:
         connection.say(0, target.hello(1))
         connection.say(900_000, b"far")
 
-    return _hoard(rng, target, act)
+    return _hoard(rng, target, act, "hello_only", None)
 
 
 def announcers(rng: random.Random, target: Target) -> Iterator[None]:
@@ -156,20 +209,20 @@ def announcers(rng: random.Random, target: Target) -> Iterator[None]:
             connection.say(start, frames[start : start + 1_400])
         connection.hear()
 
-    return _hoard(rng, target, act)
+    return _hoard(rng, target, act, "announcers", _JUDGED)
 
 
 def tiny_datagrams(rng: random.Random, target: Target) -> Iterator[None]:
-    """Connections that announce large files in datagrams of one byte each, and send some."""
+    """Connections that announce large files in the smallest datagrams, and send some."""
 
     def act(connection: Connection) -> None:
         size = 8_000_000
-        header = _checked(_DATAGRAM_FILE.pack(4, 1, size, rng.randbytes(32), 1) + b"f")
+        header = _checked(_DATAGRAM_FILE.pack(4, _LEAST_PIECE, size, rng.randbytes(32), 1) + b"f")
         connection.say(0, target.hello(1) + header)
-        for offset in range(0, size, size // 200):
-            connection.say_beside(offset, b"x")
+        for n in range(0, size // _LEAST_PIECE, 600):
+            connection.say_beside(n * _LEAST_PIECE, b"x" * _LEAST_PIECE)
 
-    return _hoard(rng, target, act)
+    return _hoard(rng, target, act, "tiny_datagrams")
 
 
 def partials(rng: random.Random, target: Target) -> Iterator[None]:
@@ -180,7 +233,27 @@ def partials(rng: random.Random, target: Target) -> Iterator[None]:
         frames += _checked(struct.pack("!BQQ", 2, 0, 65_536))
         connection.say(0, frames + b"x" * 1_000)
 
-    return _hoard(rng, target, act)
+    return _hoard(rng, target, act, "partials")
+
+
+def litter(rng: random.Random, target: Target) -> Iterator[None]:
+    """Connections that begin a file with one byte, and reset."""
+    while True:
+        connection = Connection(rng, target.address, host(rng))
+        if connection.is_open:
+            connection.say(0, beginning(rng, target))
+            yield
+            target.hear("litter", connection, _WELCOME)
+            connection.reset()
+        connection.close()
+        yield
+
+
+def beginning(rng: random.Random, target: Target) -> bytes:
+    """The announcement of a large file and its first byte; more bytes may follow it."""
+    size = 50_000_000
+    frames = target.hello(1) + _file(size, rng.randbytes(32), b"f")
+    return frames + _checked(struct.pack("!BQQ", 2, 0, size)) + b"x"
 
 
 def _file(size: int, digest: bytes, name: bytes) -> bytes:
@@ -190,6 +263,18 @@ def _file(size: int, digest: bytes, name: bytes) -> bytes:
 def _checked(frame: bytes) -> bytes:
     return frame + zlib.crc32(frame).to_bytes(4)
 
+
+ANSWERED = {
+    "unfinished_handshakes",
+    "unmatched_segments",
+    "silent",
+    "hello_only",
+    "announcers",
+    "tiny_datagrams",
+    "partials",
+    "litter",
+}
+"""Kinds to which a receiver answers, or opens a connection. The others get no answer by design."""
 
 KINDS: dict[str, Kind] = {
     kind.__name__: kind
@@ -204,5 +289,6 @@ KINDS: dict[str, Kind] = {
         announcers,
         tiny_datagrams,
         partials,
+        litter,
     )
 }

@@ -20,14 +20,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.flood.attackers import KINDS, Target
+from bench.flood.attackers import ANSWERED, KINDS, Target
 from bench.flood.segments import Address
 from weir.transfer import files
 
 MEMORY_BOUND_MIB = 100
 SLOWER_BY_AT_MOST = 2.0
 UNSERVED_AT_MOST_S = 5.0
-_KNOWN_BYTES = 20_000_000
+KNOWN_BYTES = 20_000_000
 _WORKERS = 2
 
 
@@ -47,6 +47,10 @@ class Outcome:
     longest_unserved_s: float
     """The longest time between two small files that arrived."""
     alive: bool
+    heard: dict[str, int]
+    """By kind of attacker that has an answer to expect: how many it had,"""
+    turned_away: dict[str, int]
+    """and how often it was turned away because of its form."""
 
     def faults(self) -> list[str]:
         """What does not hold."""
@@ -59,6 +63,10 @@ class Outcome:
             f"a small file served every {UNSERVED_AT_MOST_S:g} s": self.longest_unserved_s
             <= UNSERVED_AT_MOST_S,
         }
+        for kind, count in self.heard.items():
+            claims[f"'{kind}' attacks and is not turned away for its form"] = (
+                count > 0 and count > self.turned_away[kind]
+            )
         return [claim for claim, holds in claims.items() if not holds]
 
 
@@ -80,10 +88,10 @@ def run(flood: Flood) -> Outcome:
     """Measures one flood."""
     with tempfile.TemporaryDirectory(prefix="weir-flood-") as name:
         folder = Path(name)
-        with _receiver(folder / "in") as (process, address):
-            recorded, known = _record(folder, address)
+        with receiver(folder / "in") as (process, address):
+            recorded, known = record(folder, address)
             alone_s = _send(_file(folder / "alone", flood.large_bytes), address, flood.rate)
-            target = Target(address, tuple(recorded), known, _KNOWN_BYTES)
+            target = Target(address, tuple(recorded), known, KNOWN_BYTES)
             memory, small = _Memory(process.pid), _Small(folder, address)
             with _attackers(flood, target) as steps:
                 time.sleep(min(2.0, flood.seconds / 4))
@@ -92,7 +100,7 @@ def run(flood: Flood) -> Outcome:
                 while time.monotonic() < ends and process.poll() is None:
                     time.sleep(0.05)
                 small.stop()
-                done = steps()
+                done, heard, turned_away = steps()
             alive = process.poll() is None
             memory.stop()
     return Outcome(
@@ -104,13 +112,16 @@ def run(flood: Flood) -> Outcome:
         small_served=small.served,
         longest_unserved_s=small.longest_s,
         alive=alive,
+        heard=heard,
+        turned_away=turned_away,
     )
 
 
 @contextmanager
-def _receiver(folder: Path) -> Iterator[tuple[subprocess.Popen[str], Address]]:
+def receiver(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], Address]]:
+    """Runs `weir recv`; yields it and where it listens."""
     command = [sys.executable, "-m", "weir", "recv", "--dir", str(folder)]
-    command += ["--bind", "127.0.0.1:0"]
+    command += ["--bind", "127.0.0.1:0", *options]
     null = subprocess.DEVNULL
     with subprocess.Popen(command, stdout=null, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -149,9 +160,9 @@ def _send(path: Path, address: Address, rate: str) -> float:
     return float(json.loads(done.stdout)["rows"][0]["time_s"])
 
 
-def _record(folder: Path, receiver: Address) -> tuple[list[bytes], bytes]:
+def record(folder: Path, receiver: Address) -> tuple[list[bytes], bytes]:
     """Datagrams of a transfer to the receiver, and the hash of the file that it has now."""
-    path = _file(folder / "known", _KNOWN_BYTES)
+    path = _file(folder / "known", KNOWN_BYTES)
     recorded: list[bytes] = []
     front = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -239,18 +250,35 @@ class _Small:
 
 
 @contextmanager
-def _attackers(flood: Flood, target: Target) -> Iterator[Callable[[], int]]:
-    """Runs the attackers; yields a function that returns the number of their steps."""
+def _attackers(
+    flood: Flood, target: Target
+) -> Iterator[Callable[[], tuple[int, dict[str, int], dict[str, int]]]]:
+    """Runs the attackers.
+
+    Yields a function that returns the number of their steps, of answers that they wanted, and of
+    answers that turned them away, both by kind.
+    """
     spawn = multiprocessing.get_context("spawn")
-    counter = spawn.Value("q", 0)
+    answered = [kind for kind in flood.kinds if kind in ANSWERED]
+    counts = [spawn.Array("q", 1 + 2 * len(answered)) for _ in range(_WORKERS)]
     workers = [
-        spawn.Process(target=_work, args=(flood, target, n, counter), daemon=True)
+        spawn.Process(target=_work, args=(flood, target, n, answered, counts[n]), daemon=True)
         for n in range(_WORKERS)
     ]
+
+    def counted() -> tuple[int, dict[str, int], dict[str, int]]:
+        steps, *answers = (sum(each) for each in zip(*counts, strict=True))
+        heard, turned_away = answers[: len(answered)], answers[len(answered) :]
+        return (
+            steps,
+            dict(zip(answered, heard, strict=True)),
+            dict(zip(answered, turned_away, strict=True)),
+        )
+
     for worker in workers:
         worker.start()
     try:
-        yield lambda: int(counter.value)
+        yield counted
     finally:
         for worker in workers:
             worker.kill()
@@ -261,17 +289,20 @@ def _work(
     flood: Flood,
     target: Target,
     worker: int,
-    counter: multiprocessing.sharedctypes.Synchronized[int],
+    answered: list[str],
+    counts: multiprocessing.sharedctypes.SynchronizedArray[int],
 ) -> None:
     """Every kind in turn, at the worker's share of the rate."""
     rng = random.Random(f"{flood.seed} {worker}")  # noqa: S311
     kinds = [KINDS[kind](rng, target) for kind in flood.kinds]
     pause = _WORKERS / flood.per_s
     due = time.monotonic()
+    steps = 0
     while True:
         for kind in kinds:
             next(kind)
-            with counter.get_lock():
-                counter.value += 1
+            steps += 1
             due += pause
             time.sleep(max(0.0, due - time.monotonic()))
+        heard = [target.heard[kind] for kind in answered]
+        counts[:] = [steps, *heard, *(target.turned_away[kind] for kind in answered)]

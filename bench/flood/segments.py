@@ -11,7 +11,7 @@ from dataclasses import dataclass
 SYN, RST, ACK = 0x02, 0x04, 0x10
 _HEADER = struct.Struct("!HHIIBBHHH")
 _NOTE_BYTES = 24
-_MSS_SCALE_SACK = bytes([2, 4, 5, 140, 4, 2, 1, 3, 3, 7, 0, 0])
+SYN_OPTIONS = bytes([2, 4, 5, 140, 4, 2, 1, 3, 3, 7, 0, 0])
 """Options of a SYN: MSS 1420, SACK permitted, window scale 7."""
 
 Address = tuple[str, int]
@@ -75,7 +75,8 @@ class Connection:
         self._socket.settimeout(0.2)
         self._ports = (rng.randrange(1 << 16), receiver[1])
         self._iss = rng.randrange(1 << 32)
-        self._ack = 0
+        self._ack = self._said = self._heard_from = 0
+        self._first: int | None = None
         self.is_open = self._open()
 
     def close(self) -> None:
@@ -84,6 +85,7 @@ class Connection:
 
     def say(self, offset: int, payload: bytes) -> None:
         """Sends bytes of the stream from an offset on."""
+        self._said = max(self._said, offset + len(payload))
         self._send(self._iss + 1 + offset, ACK, payload)
 
     def say_beside(self, number: int, payload: bytes) -> None:
@@ -93,16 +95,34 @@ class Connection:
 
     def hear(self) -> None:
         """Acknowledges whatever has come."""
+        self._read()
+        self._send(self._iss + 1, ACK, b"")
+
+    def first_answer(self) -> int | None:
+        """The first byte of what the receiver has said, if that has come."""
+        self._read()
+        return self._first
+
+    def reset(self) -> None:
+        """Ends the connection."""
+        self._send(self._iss + 1 + self._said, RST | ACK, b"")
+
+    def _read(self) -> None:
         self._socket.setblocking(False)
         with suppress(OSError):
             while True:
                 segment = parse(self._socket.recv(65535))
-                if segment is not None and segment.payload:
+                if segment is None:
+                    continue
+                if segment.flags & RST:
+                    self.is_open = False
+                if segment.payload:
+                    if segment.seq == self._heard_from:
+                        self._first = segment.payload[0]
                     self._ack = max(self._ack, segment.seq + len(segment.payload))
-        self._send(self._iss + 1, ACK, b"")
 
     def _open(self) -> bool:
-        self._send(self._iss, SYN, bytes(_NOTE_BYTES), _MSS_SCALE_SACK)
+        self._send(self._iss, SYN, bytes(_NOTE_BYTES), SYN_OPTIONS)
         try:
             answer = parse(self._socket.recv(2048))
         except OSError:
@@ -110,8 +130,8 @@ class Connection:
         if answer is None or answer.flags != SYN | ACK:
             return False
         self._ack = 0
-        self._send(self._iss, SYN, answer.payload, _MSS_SCALE_SACK)
-        self._ack = answer.seq + 1
+        self._send(self._iss, SYN, answer.payload, SYN_OPTIONS)
+        self._ack = self._heard_from = (answer.seq + 1) & 0xFFFFFFFF
         self._send(self._iss + 1, ACK, b"")
         return True
 

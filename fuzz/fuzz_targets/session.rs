@@ -5,6 +5,9 @@
 mod disk;
 #[path = "../../crates/transfer/tests/fuzzing/input.rs"]
 mod input;
+#[path = "../../crates/transfer/tests/simulation/intruder.rs"]
+#[allow(dead_code, reason = "the simulation uses all of it")]
+mod intruder;
 #[path = "../../crates/transfer/tests/simulation/script.rs"]
 mod script;
 #[path = "../../crates/transfer/tests/fuzzing/session.rs"]

@@ -35,6 +35,8 @@ from weir.conform.measures.dctcp import alpha
 from weir.conform.measures.observed import MSS, Observed
 from weir.conform.measures.phases import followed_by, never_left, since_newest_minimum
 from weir.dynamics.curves import Curve
+from weir.results.results import Results
+from weir.running.execution import run_plan
 
 BROKEN = Path(__file__).with_name("fixed_window.py")
 
@@ -552,3 +554,25 @@ def test_a_new_row_that_holds_is_no_change() -> None:
     assert baseline.changes([_row(outcome=PASS)], []) == []
     (change,) = baseline.changes([_row()], [])
     assert change.is_regression
+
+
+def test_a_strained_machine_is_inconclusive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a reader of JUnit XML or Markdown learns why."""
+    strained = "bad in 1 of 1 runs: 3 % of packets left late"
+    found = planned(Request(("linux",), cases=("10m-q34-vegas",), repeat=1))
+    assert found.plan is not None
+    results = run_plan(found.plan, out=tmp_path, show_progress=False)
+    before = outcome.rows(found, results)
+    monkeypatch.setattr(Results, "health", lambda *_: strained)
+    rows = outcome.rows(found, results)
+    decided = [row for row in before if row["verdict"] in (PASS, FAIL)]
+    assert decided
+    assert {row["health"] for row in before} == {None}
+    for row, then in zip(before, rows, strict=True):
+        expected = INCONCLUSIVE if row in decided else row["verdict"]
+        assert (then["verdict"], then["value"]) == (expected, row["value"])
+        assert then["health"] == strained or then["verdict"] == NOT_APPLICABLE
+    assert strained in words.markdown(rows)
+    assert f'name="health" value="{strained}"' in junit(rows)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import altair as alt
@@ -9,11 +10,13 @@ import polars as pl
 import pytest
 from made import compared
 
+from weir.base.errors import InputError
 from weir.cells import plot
 from weir.graphics import select, theme
 from weir.graphics.figure import below_each_other, in_columns, inline, layered
 from weir.graphics.heat import HeatAxes, heat_map
 from weir.graphics.lines import LineAxes, lines, lines_if_any
+from weir.graphics.paper import Paper
 from weir.graphics.select import band, cases, line
 from weir.graphics.timeline import TimePanel, timeline
 from weir.plots import Figure, across, figures
@@ -386,3 +389,39 @@ def test_delays_over_a_wide_range_have_a_logarithmic_axis(largest: float, kind: 
     right, _ = plane.pixel(1.0, 6.0)
     assert 0 <= left < middle < right <= theme.WIDTH
     assert (middle == pytest.approx((left + right) / 2)) == (kind == "log")
+
+
+@pytest.mark.parametrize(("width", "points"), [("3.4in", 244.8), ("178mm", 504.6)])
+def test_a_figure_for_a_paper_has_its_width_and_one_type_size(
+    drawn: dict[str, Figure], width: str, points: float
+) -> None:
+    for figure in drawn.values():
+        fitted = replace(figure, paper=Paper.of(width, 8.0))
+        (box,) = re.findall(rb"/MediaBox ?\[0 0 ([\d.]+)", fitted.pdf())
+        assert float(box) == pytest.approx(points, rel=0.015), figure.name
+        found = re.search(r'<svg[^>]*\swidth="([\d.]+)pt"', fitted.svg())
+        assert found is not None
+        assert float(found[1]) == pytest.approx(points, rel=0.015)
+        assert set(re.findall(r'font-size="([\d.]+)px"', fitted.svg())) <= {"8"}
+
+
+@pytest.mark.parametrize(
+    ("width", "font_size", "reason"),
+    [
+        ("3", None, "write 1in to 20in"),
+        ("3.4em", None, "write 1in to 20in"),
+        ("30in", None, "write 1in to 20in"),
+        ("0in", None, "write 1in to 20in"),
+        (None, 0.0, "4 to 40 points"),
+    ],
+)
+def test_a_size_that_no_paper_has_is_refused(
+    width: str | None, font_size: float | None, reason: str
+) -> None:
+    with pytest.raises(InputError, match=reason):
+        Paper.of(width, font_size)
+
+
+def test_labels_that_leave_no_space_are_named(drawn: dict[str, Figure]) -> None:
+    with pytest.raises(InputError, match="larger width or a smaller --font-size"):
+        _ = replace(drawn["metrics"], paper=Paper.of("1in", 40.0)).spec

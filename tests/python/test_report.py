@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from conftest import Invoke
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from made import change, compared, drop_rows, fail
@@ -16,6 +17,7 @@ from weir import load, report
 from weir.api import reports
 from weir.comparison import contrasts, verdicts
 from weir.comparison.tables import estimate_text
+from weir.report import Files
 from weir.report.model import ranges
 from weir.studies.report import write_study
 
@@ -135,9 +137,26 @@ def test_the_page_has_the_data_of_every_figure(tmp_path: Path) -> None:
 
 
 def test_figures_as_files(tmp_path: Path) -> None:
-    directory = reports.write(compared(tmp_path, "reno"), ["svg", "pdf"]).parent
+    directory = reports.write(compared(tmp_path, "reno"), Files(["svg", "pdf"])).parent
     names = {path.name for path in (directory / "figures").iterdir()}
     assert {"cwnd.svg", "cwnd.pdf", "limits.svg"} <= names
+
+
+def test_named_figures_as_files_for_a_paper(invoke: Invoke, tmp_path: Path) -> None:
+    directory = compared(tmp_path, "reno").path
+    size = ("--width", "3.4in", "--font-size", "8")
+    done = invoke("report", directory, "--svg", *size, "--figure", "cwnd")
+    assert done.exit_code == 0, done.output
+    (path,) = (directory / "figures").iterdir()
+    assert path.name == "cwnd.svg"
+    assert 'width="24' in path.read_text()[:300]
+    for options, reason in [
+        (("--svg", "--figure", "nothing"), "--figure nothing: there are "),
+        (size, "--width is of figures in files: give --pdf"),
+        (("--svg", "--width", "3 feet"), "--width 3 feet: write 1in to 20in"),
+    ]:
+        wrong = invoke("report", directory, *options)
+        assert (wrong.exit_code, reason in wrong.output) == (2, True), wrong.output
 
 
 def test_without_samples_the_rest_is_still_reported(tmp_path: Path) -> None:

@@ -296,11 +296,51 @@ def test_a_file_that_changes_while_it_is_sent_does_not_arrive(tmp_path: Path) ->
     assert "big.bin" not in _names(folder)
 
 
+@pytest.mark.parametrize("change", ["grows", "is replaced", "gets other times", "is removed"])
+def test_a_file_that_changes_in_any_way_is_reported(tmp_path: Path, change: str) -> None:
+    """Also where what was announced has arrived."""
+    path, folder = _file(tmp_path / "big.bin", 1_000_000), tmp_path / "in"
+    content = path.read_bytes()
+    with (
+        Receiver(folder) as receiver,
+        started("send", path, receiver.address, "--rate", "10mbit") as sender,
+    ):
+        until(lambda: _arrived(folder) > 100_000)
+        if change == "grows":
+            with path.open("ab") as file:
+                file.write(b"more")
+        elif change == "gets other times":
+            os.utime(path, (1, 1))
+        else:
+            path.unlink()
+            if change == "is replaced":
+                path.write_bytes(content)
+        _, stderr = sender.communicate(timeout=PATIENCE_S)
+    assert (sender.returncode, "changed during the transfer" in stderr) == (1, True), stderr
+    assert (folder / "big.bin").read_bytes() == content
+
+
+@pytest.mark.parametrize(("options", "name"), [((), "stdin"), (("--name", "x.tar"), "x.tar")])
+def test_standard_input_is_sent(tmp_path: Path, options: tuple[str, ...], name: str) -> None:
+    source = _file(tmp_path / "source", 700_000)
+    with (
+        Receiver(tmp_path / "in") as receiver,
+        source.open("rb") as stdin,
+        started("send", "-", receiver.address, *options, stdin=stdin) as sender,
+    ):
+        out, err = sender.communicate(timeout=PATIENCE_S)
+    assert sender.returncode == 0, (out, err)
+    assert (tmp_path / "in" / name).read_bytes() == source.read_bytes()
+
+
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
         (("no-such.bin", "127.0.0.1:9"), 2, "there is no file 'no-such.bin'"),
         ((".", "127.0.0.1:9"), 2, "'.' is a directory"),
+        (("-", "-", "127.0.0.1:9"), 2, "'-' is standard input, which can be sent once"),
+        (("a.bin", "127.0.0.1:9", "--name", "x"), 2, "--name x: the name of what is read from"),
+        (("-", "127.0.0.1:9", "--name", "a/b"), 2, "--name a/b: the name of what is read from"),
         (("127.0.0.1:9",), 2, "FILE... and HOST:PORT are required"),
         (("a.bin", "127.0.0.1"), 2, "'127.0.0.1' is no address"),
         (("a.bin", "no-such-host.invalid:9"), 2, "cannot find the host"),

@@ -188,13 +188,27 @@ def test_a_wrong_question_names_what_is_allowed(server: Server, query: str, mess
     assert message in answer["error"]
 
 
-def test_connections_are_bounded(results: weir.Results) -> None:
+def test_silent_connections_make_space_for_those_that_prove_themselves(
+    results: weir.Results,
+) -> None:
+    """A local program without the token keeps no browser out."""
     with serving(FILES, Explorer(results)) as server, contextlib.ExitStack() as stack:
-        for _ in range(MOST_CONNECTIONS):
-            stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
+        address = "127.0.0.1", server.port
+        silent = [
+            stack.enter_context(socket.create_connection(address, 5))
+            for _ in range(MOST_CONNECTIONS)
+        ]
         time.sleep(0.1)
-        extra = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), 5))
-        assert extra.recv(1) == b""
+        browser = http.client.HTTPConnection(*address, timeout=5)
+        stack.callback(browser.close)
+        for _ in range(2):
+            browser.request("GET", "/api/state", headers={HEADER: server.token})
+            answer = browser.getresponse()
+            assert (answer.status, bool(answer.read())) == (200, True)
+            for _ in range(MOST_CONNECTIONS):
+                silent.append(stack.enter_context(socket.create_connection(address, 5)))
+        assert silent[0].recv(1) == b"", "the oldest that has proved nothing"
+        assert len(server._open) <= MOST_CONNECTIONS
 
 
 def groups(packed: bytes) -> dict[tuple[str, int], pl.DataFrame]:

@@ -2,7 +2,9 @@
 //!
 //! Sources: RFC 1952 (gzip), RFC 8878 §3.1 (zstd: a file is frames one after the other, of which some may be skipped).
 
-use std::io::{BufRead, BufReader, Cursor, Error, Read, Result};
+use std::cell::Cell;
+use std::io::{BufRead, BufReader, Cursor, Error, ErrorKind, Read, Result};
+use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
@@ -41,6 +43,56 @@ pub(crate) fn open<'r>(source: impl Read + 'r) -> std::result::Result<Opened<'r>
         return Ok(Opened { is_compressed, magic, source: Box::new(source) });
     }
     Ok(Opened { is_compressed, magic, source })
+}
+
+/// As [`open`], but a file that unpacks to far more than its size ends with the error [`EXPANDS`]. It costs nothing to
+/// make, and hours to read.
+///
+/// # Errors
+/// If it is too short, or is not compressed as its first bytes say.
+pub(crate) fn open_bounded<'r>(
+    source: impl Read + 'r,
+) -> std::result::Result<Opened<'r>, ReadError> {
+    let packed = Rc::new(Cell::new(0));
+    let opened = open(Counted { source, count: Rc::clone(&packed) })?;
+    let source = Box::new(Bounded { source: opened.source, packed, unpacked: 0 });
+    Ok(Opened { source, ..opened })
+}
+
+/// A source, and how many bytes were read of it.
+struct Counted<R> {
+    source: R,
+    count: Rc<Cell<u64>>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.count.set(self.count.get() + read as u64);
+        Ok(read)
+    }
+}
+
+/// What is unpacked, up to a multiple of what was packed.
+struct Bounded<'r> {
+    source: Box<dyn Read + 'r>,
+    packed: Rc<Cell<u64>>,
+    unpacked: u64,
+}
+
+impl Read for Bounded<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
+        let read = self.source.read(buffer)?;
+        self.unpacked += read as u64;
+        if self.unpacked > UNPACKED_AT_LEAST.max(self.packed.get() * MOST_TIMES) {
+            let text = format!(
+                "it unpacks to over {} MiB and over {MOST_TIMES} times its size; if you trust it, unpack it first",
+                UNPACKED_AT_LEAST >> 20
+            );
+            return Err(Error::new(EXPANDS, text));
+        }
+        Ok(read)
+    }
 }
 
 /// Nothing could be unpacked.
@@ -134,8 +186,37 @@ impl<R: BufRead> Frames<R> {
     }
 }
 
+/// The kind of the error that ends a file which unpacks to too much.
+pub(crate) const EXPANDS: ErrorKind = ErrorKind::QuotaExceeded;
+/// Any file may unpack to this size. Logs of connections unpack to 10 to 40 times their size.
+const UNPACKED_AT_LEAST: u64 = 256 << 20;
+const MOST_TIMES: u64 = 100;
 /// The first bytes of a frame of zstd.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Those of a frame that is skipped; the last four bits are free.
 const SKIPPABLE: u32 = 0x184d_2a50;
 const SKIPPABLE_BITS: u32 = 0xffff_fff0;
+
+#[cfg(test)]
+mod tests {
+    use std::io::{copy, repeat, sink};
+
+    use super::*;
+
+    fn read(packed: u64, unpacked: u64) -> Result<u64> {
+        let packed = Rc::new(Cell::new(packed));
+        let source = Box::new(repeat(b' ').take(unpacked));
+        copy(&mut Bounded { source, packed, unpacked: 0 }, &mut sink())
+    }
+
+    #[test]
+    fn what_unpacks_to_far_more_than_its_size_is_refused() {
+        let most = UNPACKED_AT_LEAST;
+        assert_eq!(read(10, most).expect("it is little"), most);
+        let refused = read(10, most + 1).expect_err("it is much");
+        assert_eq!(refused.kind(), EXPANDS);
+        assert!(refused.to_string().contains("over 256 MiB and over 100 times its size"));
+        let large = most / MOST_TIMES + 10;
+        assert_eq!(read(large, most + 1).expect("the file is large too"), most + 1);
+    }
+}

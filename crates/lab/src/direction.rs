@@ -12,14 +12,14 @@ use weir_units::{Bytes, Duration, Instant, Rate, Ratio};
 use crate::error::{Checked, Problem, require};
 use crate::keys::{Word, choices, form, section, words};
 use crate::queue::Queue;
-use crate::range::{above, at_least, up_to_a_day};
+use crate::range::{MAX_RATE, above, at_least, rates, up_to_a_day};
 use crate::traces;
 
 section! {
     /// One direction of a bottleneck: what differs from the other, and what goes wrong.
     pub struct Direction {
         /// Rate in this direction, if it differs.
-        rate: Option<Rate> [above(Rate::ZERO)] = None,
+        rate: Option<Rate> [rates()] = None,
         /// Queue in this direction, if it differs.
         queue: Option<Queue> = None,
         /// Token bucket in this direction, if it differs.
@@ -78,7 +78,7 @@ section! {
     /// Drops what exceeds a token bucket.
     pub struct Policer {
         /// Rate at which tokens arrive.
-        rate: Rate [above(Rate::ZERO)] = Rate::from_mbit(10),
+        rate: Rate [rates()] = Rate::from_mbit(10),
         /// Bucket size: bytes that may pass at once.
         burst: Bytes [at_least(FULL_PACKET).because(TOO_SMALL)] = Bytes(15_000),
     }
@@ -191,6 +191,13 @@ impl Direction {
         let order = "each step comes later than the one before";
         let times = rate_steps.iter().map(|step| step.at).collect();
         require(ordered(times), key("rate_steps"), "this order", order)?;
+        if let Some(step) = rate_steps.iter().find(|step| step.rate > MAX_RATE) {
+            let allowed = format!("at most {MAX_RATE}");
+            return Err(Problem::new(
+                key("rate_steps"),
+                format!("{} is not allowed; {allowed}", step.rate),
+            ));
+        }
         let times = delay_steps.iter().map(|step| step.at).collect();
         require(ordered(times), key("delay_steps"), "this order", order)?;
         let times = loss_steps.iter().map(|step| step.at).collect();

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use weir_net::MAX_DELAY;
-use weir_units::Duration;
+use weir_units::{Duration, Rate};
 
 use crate::error::Problem;
 
@@ -39,6 +39,14 @@ pub(crate) fn between<T>(least: T, most: T) -> Range<T> {
 pub(crate) fn above<T>(bound: T) -> Range<T> {
     Range { low: Low::Above(bound), high: None, reason: "" }
 }
+
+/// Every rate.
+pub(crate) fn rates() -> Range<Rate> {
+    above(Rate::ZERO).to(MAX_RATE)
+}
+
+/// More than any interface has. A run at a rate that is far beyond it would not end.
+pub(crate) const MAX_RATE: Rate = Rate::from_mbit(10_000_000);
 
 /// Every delay.
 pub(crate) fn up_to_a_day() -> Range<Duration> {

@@ -8,7 +8,7 @@ use crate::feedback::Feedback;
 use crate::keys::{Only, Words, choices, form, only, section};
 use crate::queue::Queue;
 use crate::radio::Radio;
-use crate::range::{above, at_least, at_most, between, up_to_a_day};
+use crate::range::{above, at_least, at_most, between, rates, up_to_a_day};
 
 section! {
     /// The network.
@@ -16,7 +16,7 @@ section! {
         /// Shape of the network.
         kind: TopologyKind = TopologyKind::Dumbbell,
         /// Rate of the bottleneck, or of each hop, in IP bytes.
-        rate: Rate [above(Rate::ZERO)] = Rate::from_mbit(10) => BOTTLENECK,
+        rate: Rate [rates()] = Rate::from_mbit(10) => BOTTLENECK,
         /// Round trip without queues and serialisation: of every flow (dumbbell), of the whole row
         /// (chain, parking lot); what `bdp` refers to (graph).
         rtt: Duration [up_to_a_day()] = Duration::from_millis(40) => ROUTED,
@@ -36,7 +36,7 @@ section! {
         /// Longest IP packet that passes the bottleneck.
         mtu: Option<Bytes> [above(Bytes::ZERO)] = None => BOTTLENECK,
         /// Rate of each host's own link; by default hosts are attached directly to the routers.
-        access_rate: Option<Rate> [above(Rate::ZERO)] = None => ROUTED,
+        access_rate: Option<Rate> [rates()] = None => ROUTED,
         /// Number of bottlenecks in a row.
         hops: u32 [between(1, MAX_HOPS)] = 3 => only!(kind: TopologyKind = ParkingLot | Chain),
         /// How the laboratory's relay handles a datagram.
@@ -66,7 +66,7 @@ section! {
         /// Node where it ends.
         to: Node = Node::default(),
         /// Rate.
-        rate: Rate [above(Rate::ZERO)] = Rate::from_mbit(10),
+        rate: Rate [rates()] = Rate::from_mbit(10),
         /// One-way propagation delay.
         delay: Duration [up_to_a_day()] = Duration::ZERO,
         /// Its queue.

@@ -7,7 +7,7 @@ use weir_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::error::{Checked, Problem, require};
 use crate::keys::{Word, kinds, section, words};
-use crate::range::{Range, above, at_least, between};
+use crate::range::{Range, above, at_least, between, rates};
 use crate::sizes::Sizes;
 
 kinds! {
@@ -66,7 +66,7 @@ section! {
         /// Bytes of a message; over `udp` one datagram.
         size: Bytes [message()] = MESSAGE,
         /// Payload rate.
-        rate: Rate [above(Rate::ZERO)] = Rate::from_mbit(1),
+        rate: Rate [rates()] = Rate::from_mbit(1),
     }
 }
 
@@ -76,7 +76,7 @@ section! {
         /// Bytes of a message at a `rate`; over `udp` one datagram.
         size: Bytes [message()] = MESSAGE,
         /// Payload rate during on periods; by default unlimited.
-        rate: Option<Rate> [above(Rate::ZERO)] = None,
+        rate: Option<Rate> [rates()] = None,
         /// Time for which it sends.
         on: Duration [at_least(SHORTEST_PERIOD)] = Duration::from_secs(1),
         /// Time for which it is silent.

@@ -260,6 +260,7 @@ fn sent_row<'py>(
     row.set_item("size_bytes", file.header.size)?;
     row.set_item("blake3", hex(&file.header.hash))?;
     set_verdict(&row, file.verdict.as_ref())?;
+    row.set_item("changed", file.has_changed())?;
     row.set_item("resumed_from_bytes", file.resumed_from)?;
     row.set_item("arrived_bytes", file.arrived)?;
     row.set_item("began_ns", sent.began_ns)?;

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use weir_sockets::clock;
+use weir_sockets::places::Bounds;
 use weir_transfer::endpoint::{Application, Datagram, Ended, Endpoint, Limits};
 use weir_transfer::seal::Key;
 use weir_transport::{Config, Connection, Event};
@@ -274,7 +275,8 @@ fn an_address_has_a_limit_of_connections() {
         let mut client = Endpoint::bind(loopback).unwrap();
         seal(&mut server, key.as_ref());
         seal(&mut client, key.as_ref());
-        server.set_limits(Limits { per_address: 2, ..Limits::default() });
+        let places = Bounds { per_address: 2, ..Limits::default().places };
+        server.set_limits(Limits { places, ..Limits::default() });
         server.listen(config(1_396), |_| Some(sender(0)));
         let address = server.socket().local_addr();
         let first = client.connect(address, &config(1_396), sender(0));

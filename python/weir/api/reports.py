@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from weir.comparison.contrasts import RELEVANT
 from weir.graphics.figure import unchecked
-from weir.report import write_report
+from weir.report import Files, write_report
 from weir.report.compose import compose
 from weir.report.model import Report, cautioned
 from weir.results import manifest
 from weir.results.results import Results
 
 
-def write(results: Results, formats: Sequence[str] = (), *, relevant: float = RELEVANT) -> Path:
+def write(results: Results, files: Files | None = None, *, relevant: float = RELEVANT) -> Path:
     """Draws the report of results into their directory; returns the path of `report.html`.
 
     Differences of stacks are of practical interest from `relevant` times the first one's mean on.
-    `formats` may name `png`, `svg` and `pdf`: each figure is then also written to `figures/`.
+    Figures of `files` are also written to `figures/`.
 
     Raises:
         WeirError: there are no results, or it cannot be written.
     """
     with unchecked():
         report = _composed(results, relevant)
-        return write_report(cautioned(report, results.caution), results.path, formats)
+        return write_report(cautioned(report, results.caution), results.path, files)
 
 
 def _composed(results: Results, relevant: float) -> Report:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from weir.base.errors import InputError
 from weir.base.options import Option
 from weir.cli import options, plans
 from weir.cli.help import Verb
@@ -30,6 +31,8 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir report results/compare/latest --svg --pdf
 
+  weir report results/compare/latest --pdf --width 3.4in --font-size 8 --figure goodput
+
   weir report before/compare/latest after/compare/latest
 
   weir report before.flent.gz iperf3.json"""
@@ -51,21 +54,40 @@ def report(
     png: Annotated[bool, _figures("PNG")] = False,
     svg: Annotated[bool, _figures("SVG")] = False,
     pdf: Annotated[bool, _figures("PDF")] = False,
+    width: Annotated[
+        str | None,
+        Option("Width of figures in files, with all labels, as in `3.4in`.", metavar="LENGTH"),
+    ] = None,
+    font_size: Annotated[
+        float | None, Option("Type size of figures in files, in points.", metavar="POINTS")
+    ] = None,
+    figure: Annotated[
+        list[str] | None,
+        Option("Write only this figure to a file; may be given more than once.", metavar="NAME"),
+    ] = None,
     relevant: Relevant = RELEVANT_SHARE,
     out: Out = RESULTS,
     opened: options.Open = False,
 ) -> None:
     """Draws the report and prints its path."""
     from weir.api.reports import write  # importing the plotting libraries would slow down `--help`
+    from weir.graphics.paper import Paper
     from weir.importing import loaded
+    from weir.report import Files
 
     with damage_reported(*directories):
         given = [loaded(path, Path(out)) for path in directories]
         results = given[0] if len(given) == 1 else join([one.path for one in given], Path(out))
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
+    for_paper = {"--width": width, "--font-size": font_size, "--figure": figure}
+    for name, value in for_paper.items():
+        if value and not formats:
+            raise InputError(f"{name} is of figures in files: give --pdf, --svg or --png too")
+    paper = Paper.of(width, font_size) if width or font_size else None
+    files = Files(formats, paper, figure or ())
     with damage_reported(*directories):
-        path = write(results, formats, relevant=plans.relevant_share(relevant))
+        path = write(results, files, relevant=plans.relevant_share(relevant))
     typer.echo(path)
     if opened:
         plans.open_page(path, quiet=False)

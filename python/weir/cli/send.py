@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import csv
+import shutil
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -20,6 +23,7 @@ from weir.cli.help import Verb
 from weir.transfer import files
 from weir.transfer.files import FailedError, Progress, SendSession, Sent, SentFile
 
+_STDIN = "-"
 _TRACED = ("cwnd_bytes", "srtt_ms", "bytes_done", "segments", "retransmits")
 
 _HELP = """\
@@ -40,6 +44,8 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir send big.bin 127.0.0.1:9000 --stack udp --rate 50mbit
 
+  tar cz photos | weir send - example.org:9000 --name photos.tar.gz
+
   weir send big.bin 127.0.0.1:9000 --stack newreno/muzha --trace window.csv"""
 
 
@@ -50,7 +56,13 @@ def register(app: Verb) -> None:
 
 _What = Annotated[
     list[str],
-    typer.Argument(metavar="FILE... HOST:PORT", help="Files, and last the receiver."),
+    typer.Argument(
+        metavar="FILE... HOST:PORT", help="Files, - for standard input, and last the receiver."
+    ),
+]
+_Name = Annotated[
+    str | None,
+    Option("Name of what is read from standard input.", metavar="NAME", default_text="stdin"),
 ]
 _Trace = Annotated[
     Path | None,
@@ -62,6 +74,7 @@ _Trace = Annotated[
 def send(
     what: _What,
     *,
+    name: _Name = None,
     trace: _Trace = None,
     json: options.Json = False,
     quiet: options.Quiet = False,
@@ -69,15 +82,13 @@ def send(
 ) -> None:
     """Sends the files, prints the result of each."""
     *paths, target = what
-    if not paths:
-        raise InputError(f"'{target}': FILE... and HOST:PORT are required, as in big.bin host:9000")
-    for path in paths:
-        if Path(path).is_dir():
-            raise InputError(f"'{path}' is a directory; name the files in it, as in {path}/*")
-        if not Path(path).exists():
-            raise InputError(f"there is no file '{path}'")
+    _check(paths, target, name)
     tables.warn_of_exposed(given["key_file"], quiet=quiet)
-    with tables.bar(show=not quiet) as progress, _tracing(trace) as note:
+    with (
+        _standard_input(paths, name or "stdin") as paths,
+        tables.bar(show=not quiet) as progress,
+        _tracing(trace) as note,
+    ):
 
         def on_progress(report: Progress) -> None:
             progress.show(report)
@@ -91,6 +102,43 @@ def send(
     elif facts["segments"]:
         output.show(tables.table(_title(rows, facts), rows, _note(rows, facts)).rich())
     _finish(sent)
+
+
+def _check(paths: list[str], target: str, name: str | None) -> None:
+    if not paths:
+        raise InputError(f"'{target}': FILE... and HOST:PORT are required, as in big.bin host:9000")
+    if paths.count(_STDIN) > 1:
+        raise InputError(f"'{_STDIN}' is standard input, which can be sent once")
+    if name is not None and (_STDIN not in paths or not name or "/" in name):
+        raise InputError(f"--name {name}: the name of what is read from '{_STDIN}', without a path")
+    for path in paths:
+        if path == _STDIN:
+            continue
+        if Path(path).is_dir():
+            raise InputError(f"'{path}' is a directory; name the files in it, as in {path}/*")
+        if not Path(path).exists():
+            raise InputError(f"there is no file '{path}'")
+
+
+@contextmanager
+def _standard_input(paths: list[str], name: str) -> Iterator[list[str]]:
+    """Yields the paths, with a file of what standard input has in place of `-`.
+
+    All of it is read first: the receiver asks for its hash.
+    """
+    if _STDIN not in paths:
+        yield paths
+        return
+    with tempfile.TemporaryDirectory(prefix="weir-send-") as folder:
+        file = Path(folder) / name
+        try:
+            with file.open("xb") as spool:
+                shutil.copyfileobj(sys.stdin.buffer, spool)
+        except OSError as error:
+            raise InputError(f"standard input: {error.strerror or error}") from None
+        except KeyboardInterrupt:
+            raise StoppedError("interrupted before anything was sent") from None
+        yield [str(file) if path == _STDIN else path for path in paths]
 
 
 @contextmanager
@@ -156,6 +204,12 @@ def _finish(sent: Sent) -> None:
         reasons = "; ".join(f"'{row['file']}': {_why(row)}" for row in missing)
         of = tables.counted(sent.files)
         raise FailedError(f"{len(missing)} of {of} did not arrive: {reasons}")
+    if changed := sent.changed:
+        names = ", ".join(f"'{row['file']}'" for row in changed)
+        raise FailedError(
+            f"{names} changed during the transfer; the receiver has the content that was there "
+            "when it was read first"
+        )
 
 
 def _why(row: SentFile) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from rich.console import Group, RenderableType
 
-from weir.base.grid import Grid, cautioned, number
+from weir.base.grid import Grid, cautioned, listed, number
 from weir.comparison.contrasts import Contrast, caution, compared, contrasts
 from weir.comparison.verdicts import verdicts
 from weir.dynamics.arrivals import Completions, Spread
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _MAX_FLOW_ROWS = 24
 _MAX_COMPLETIONS = 48
 _SIDE_BY_SIDE = 5
+_FEW = 3
 _FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", "fct_s")
 
 
@@ -236,9 +237,13 @@ def _subject(results: Results) -> str:
 def _notes(results: Results) -> str:
     notes = []
     seeds, ok = results.manifest["seeds"], results.runs.filter(pl.col("status") == "ok")
-    hashes = ok.group_by("label").agg(pl.col("trace_hash").n_unique())
-    if len(seeds) > 1 and (hashes["trace_hash"] == 1).all():
-        notes.append("Nothing in this scenario is random: all repeats are the same run.")
+    repeated = ok.filter(pl.len().over("label") > 1)
+    hashes = repeated.group_by("label").agg(pl.col("trace_hash").n_unique())
+    same = hashes.filter(pl.col("trace_hash") == 1)["label"].sort().to_list()
+    if len(seeds) > 1 and same:
+        few = listed(same) if len(same) <= _FEW else f"{len(same)} of {hashes.height} cases"
+        where = "this scenario" if len(same) == hashes.height else few
+        notes.append(f"Nothing in {where} is random: all repeats are the same run.")
     if results.failures:
         notes.append(f"{len(results.failures)} runs failed and are left out.")
     elif not results.manifest["complete"]:

@@ -24,7 +24,8 @@ _KINDS = {
     INCONCLUSIVE: "error",
 }
 """The element that stands for an outcome; `failure` for all others."""
-_PROPERTIES = ("source", "procedure", "criterion", "origin", "value", "unit", "margin", "world")
+_PROPERTIES = ("source", "procedure", "criterion", "origin", "value", "unit", "margin")
+_OPTIONAL = ("world", "health")
 
 
 def junit(rows: Sequence[Row]) -> str:
@@ -43,8 +44,8 @@ def _add(suite: Xml.Element, row: Row) -> None:
     name = plain(f"{row['case']}: {row['check']} [{row['stack']}]")
     case = Xml.SubElement(suite, "testcase", {"name": name, "classname": f"weir.{row['suite']}"})
     properties = Xml.SubElement(case, "properties")
-    for key in _PROPERTIES:
-        if row[key] not in (None, ""):
+    for key in (*_PROPERTIES, *_OPTIONAL):
+        if row.get(key) not in (None, ""):
             Xml.SubElement(properties, "property", {"name": key, "value": plain(str(row[key]))})
     seeds = " ".join(map(str, row["seeds"]))
     Xml.SubElement(properties, "property", {"name": "seeds", "value": seeds})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ Row = dict[str, Any]
 KNOWN, UNEXPECTED = "known failure", "unexpected pass"
 """What a verdict is of a check that the suite lists as failing."""
 
+_GOOD = "good"
 _NONE = Estimate(None, None, None, 0)
 
 
@@ -44,7 +46,7 @@ def rows(found: Planned, results: Results | None) -> list[Row]:
         for row in (
             _script_rows(subject, scripted, found.world)
             if subject.is_script
-            else _rows(subject, runs, found.world)
+            else _rows(subject, runs, found.world, _health(subject, results))
         )
     ]
     for row in made:
@@ -53,7 +55,15 @@ def rows(found: Planned, results: Results | None) -> list[Row]:
     return made
 
 
-def _rows(subject: Subject, runs: Runs | None, world: str) -> Iterator[Row]:
+def _health(subject: Subject, results: Results | None) -> str | None:
+    """The machine's health during the runs of a case, the worst; None where time is virtual."""
+    if results is None:
+        return None
+    found = [health for label in subject.labels.values() if (health := results.health(label))]
+    return next((health for health in found if health != _GOOD), found[0] if found else None)
+
+
+def _rows(subject: Subject, runs: Runs | None, world: str, health: str | None) -> Iterator[Row]:
     case, reason, failed = subject.case, subject.reason, ""
     observed: dict[str, list[Observed]] = {}
     if not reason and runs is not None:
@@ -70,8 +80,12 @@ def _rows(subject: Subject, runs: Runs | None, world: str) -> Iterator[Row]:
             found = Judgement(INCONCLUSIVE, None, None, _NONE, f"a run failed: {failed}")
         else:
             found = judged(_values(check, observed), check.envelope, check.join)
+        if health not in (None, _GOOD) and found.verdict in (PASS, FAIL):
+            # A late packet of ours is no behaviour of the stack, nor is what it did because of it.
+            note = f"the machine did not keep up: {health}"
+            found = replace(found, verdict=INCONCLUSIVE, note=note)
         own = observed.get(check.of, [])
-        yield _row(subject, check, found, world, "", own)
+        yield {**_row(subject, check, found, world, "", own), "health": health}
 
 
 def _script_rows(
@@ -142,6 +156,7 @@ def _row(
         "verdict": found.verdict,
         "outcome": outcome,
         "reason": reason or _because(found, known),
+        "health": None,
         "seeds": [run.seed for run in runs],
         "decisive_run": runs[found.decisive].run if runs else None,
     }

@@ -23,6 +23,7 @@ HEADERS = (
 OUTCOMES = (PASS, KNOWN, FAIL, INCONCLUSIVE, UNEXPECTED, REPORTED, NOT_APPLICABLE)
 """In the order of a summary."""
 
+_NO_WORD = (None, "good")
 _MOST_MARKDOWN = 200
 """Rows of a table in Markdown: a pull request's summary has a limit of size."""
 
@@ -71,11 +72,19 @@ def markdown(rows: Sequence[Row], changes: Sequence[str] = ()) -> str:
     bad = [row for row in rows if not is_good(row)]
     verdict = "All criteria hold, or fail as known." if not bad else f"{len(bad)} rows do not hold."
     lines = ["## weir conform", "", f"{verdict}", ""]
-    lines += [f"- {text}" for text in (*by_stack(rows), *changes)]
+    lines += [f"- {text}" for text in (*by_stack(rows), *_strained(rows), *changes)]
     for title, own in (("Not as expected", bad), ("Known failures", _known(rows))):
         if own:
             lines += ["", f"### {title}", "", *_markdown_table(own)]
     return "\n".join([*lines, ""])
+
+
+def _strained(rows: Sequence[Row]) -> list[str]:
+    """What to say of the machine, if it did not keep up: its rows are inconclusive."""
+    bad = {(r["case"], r["stack"]): r["health"] for r in rows if r.get("health") not in _NO_WORD}
+    if not bad:
+        return []
+    return [f"The machine did not keep up in {len(bad)} cases: {next(iter(bad.values()))}."]
 
 
 def _known(rows: Sequence[Row]) -> list[Row]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
@@ -25,6 +26,7 @@ from weir.base.grid import cautioned
 from weir.base.plain import plain_lines
 from weir.graphics import theme
 from weir.graphics.explore import Explorer
+from weir.graphics.paper import Paper
 from weir.results.store import slug
 
 Format = Literal["png", "svg", "pdf"]
@@ -33,6 +35,7 @@ FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
 _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 _MIME = f"application/vnd.vegalite.v{_VEGA_LITE.partition('.')[0]}+json"
 _PNG_SCALE = 2
+_PAPER_PPI = 300
 _DIGITS = 5
 """Significant digits of a number inside a figure: finer than a pixel."""
 
@@ -66,6 +69,8 @@ class Figure:
     """What to bear in mind with every number in it; stands above the picture."""
     explorer: Callable[[], Explorer | None] | None = None
     """Makes the same as time series, which a page draws itself."""
+    paper: Paper | None = None
+    """The size in files."""
 
     @cached_property
     def spec(self) -> dict[str, Any]:
@@ -78,7 +83,7 @@ class Figure:
         if self.caution:
             spec["title"] = {"text": self.caution, "anchor": "start", "color": theme.WARN}
         plain: dict[str, Any] = _plain_texts(spec)
-        return plain
+        return plain if self.paper is None else self.paper.fit(plain, _drawn_px)
 
     @property
     def alt(self) -> str:
@@ -95,9 +100,8 @@ class Figure:
 
     def png(self) -> bytes:
         """The picture as PNG, at twice its nominal size."""
-        return bytes(
-            converter().vegalite_to_png(self._json, vl_version=_VEGA_LITE, scale=_PNG_SCALE)
-        )
+        size = {"scale": _PNG_SCALE} if self.paper is None else {"ppi": _PAPER_PPI}
+        return bytes(converter().vegalite_to_png(self._json, vl_version=_VEGA_LITE, **size))
 
     def pdf(self) -> bytes:
         """The picture as PDF, for papers."""
@@ -126,7 +130,12 @@ class Figure:
         return _drawer().submit(self._drawn)
 
     def _drawn(self) -> str:
-        return str(converter().vegalite_to_svg(self._json, vl_version=_VEGA_LITE))
+        drawn = str(converter().vegalite_to_svg(self._json, vl_version=_VEGA_LITE))
+        if self.paper is None:
+            return drawn
+        return re.sub(
+            r'(<svg[^>]*?\swidth="[\d.]+)(" height="[\d.]+)"', r'\1pt\2pt"', drawn, count=1
+        )
 
     @cached_property
     def _json(self) -> str:
@@ -156,6 +165,13 @@ def converter() -> Any:
         InputError: it is not installed.
     """
     return imported("vl_convert", "figures", "a picture in a file")
+
+
+def _drawn_px(spec: dict[str, Any]) -> float:
+    """The width of a picture."""
+    drawn = converter().vegalite_to_svg(json.dumps(spec), vl_version=_VEGA_LITE)
+    found = re.search(r'<svg[^>]*\swidth="([\d.]+)"', drawn)
+    return float(found[1]) if found else 0.0
 
 
 def _html(figure: Figure) -> str:

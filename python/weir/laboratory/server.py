@@ -15,6 +15,7 @@ The files of the page need no token: they are the same for everyone.
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import json
 import math
@@ -22,6 +23,7 @@ import secrets
 import socket
 import sys
 import threading
+import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -65,7 +67,9 @@ class Server(ThreadingHTTPServer):
         self.token = secrets.token_urlsafe(24)
         self._explorer, self._job = explorer, job
         self._lock = threading.Lock()
-        self._free = threading.BoundedSemaphore(MOST_CONNECTIONS)
+        self._places = threading.Lock()
+        self._open: dict[socket.socket, tuple[bool, float]] = {}
+        """Connections: whether a request on it has proved itself, and the time of the last one."""
         try:
             super().__init__(("127.0.0.1", port), _Handler)
         except OSError as error:
@@ -112,14 +116,22 @@ class Server(ThreadingHTTPServer):
         return self._job.state if self._job else {"phase": "idle"}
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Takes a connection, or closes it where there are too many."""
-        if not self._free.acquire(blocking=False):
-            self.shutdown_request(request)
-            return
+        """Takes a connection. Where there are too many, one makes space for it.
+
+        First the oldest of those that have proved nothing: a local program could keep the user's
+        browser out otherwise.
+        """
+        with self._places:
+            if len(self._open) >= MOST_CONNECTIONS:
+                loser = min(self._open, key=lambda one: self._open[one])
+                del self._open[loser]
+                with contextlib.suppress(OSError):
+                    loser.shutdown(socket.SHUT_RDWR)  # its thread closes it
+            self._open[request] = False, time.monotonic()
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # the system has no more threads
-            self._free.release()
+            self._leave(request)
             self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
@@ -127,7 +139,17 @@ class Server(ThreadingHTTPServer):
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._free.release()
+            self._leave(request)
+
+    def on_proved(self, request: socket.socket) -> None:
+        """A request on this connection had the token."""
+        with self._places:
+            if request in self._open:
+                self._open[request] = True, time.monotonic()
+
+    def _leave(self, request: socket.socket) -> None:
+        with self._places:
+            self._open.pop(request, None)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Shows a fault of ours; a browser that went away is none."""
@@ -156,6 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
             file = self.server.files[address.path]
             self._send(HTTPStatus.OK, file.content, file.type)
         else:
+            self.server.on_proved(self.connection)
             self._answer(address.path, address.query)
 
     def log_message(self, *_: Any) -> None:

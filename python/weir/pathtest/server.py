@@ -17,14 +17,15 @@ from collections.abc import Callable
 from typing import Self
 
 from weir.base.errors import InputError
+from weir.pathtest.places import Places
 from weir.pathtest.session import Limits, Run, Session
 from weir.probes import channel, tcp_info, wire
 from weir.probes.channel import ChannelError
 
 Log = Callable[[str], None]
 
-_MOST_CONNECTIONS = 256
-"""Connections whose first line is awaited, or that are being answered."""
+_IDLE_S = 10.0
+"""A client that requests no run for so long makes space for another one."""
 _TURN_S = 0.2
 _DATAGRAM_BYTES = 2048
 _BACKLOG = 64
@@ -47,7 +48,8 @@ class Server:
         self._ended = threading.Event()
         self._lock = threading.Lock()
         self._runs: dict[bytes, Run] = {}
-        self._pending = self._clients = 0
+        self._places = Places()
+        self._sessions: list[Session] = []
         self._threads = [
             threading.Thread(target=work, name="serve", daemon=True)
             for work in (self._accept, self._take_datagrams)
@@ -84,31 +86,25 @@ class Server:
             except OSError:  # out of file descriptors, or the peer is gone again
                 self._ended.wait(_TURN_S)
                 continue
-            with self._lock:
-                is_full = self._pending >= _MOST_CONNECTIONS
-                self._pending += not is_full
-            if is_full:
-                connection.close()
-            else:
-                self._begin(connection, source)
+            self._begin(connection, source)
 
     def _begin(self, connection: socket.socket, source: wire.Address) -> None:
         """Starts the thread of a connection."""
-        work = threading.Thread(target=self._greet, args=(connection, source), daemon=True)
+        place = self._places.take(connection, source)
+        work = threading.Thread(target=self._greet, args=(connection, source, place), daemon=True)
         try:
             work.start()
         except RuntimeError:  # the system has no more threads
-            with self._lock:
-                self._pending -= 1
+            self._places.leave(place)
             connection.close()
 
-    def _greet(self, connection: socket.socket, source: wire.Address) -> None:
+    def _greet(self, connection: socket.socket, source: wire.Address, place: int) -> None:
         """Finds out what a connection is for."""
         is_kept = False
         try:
             words = _first_line(connection).split()
             if words == wire.CONTROL_LINE.split():
-                self._control(connection, source)
+                self._control(connection, source, place)
             elif words[:1] == [wire.LOAD] and len(words) == 3:
                 run = self._run_of(words[1], source)
                 is_kept = (
@@ -119,29 +115,26 @@ class Server:
         except (OSError, ChannelError, ValueError):
             pass  # an unknown peer; its connection is closed
         finally:
-            with self._lock:
-                self._pending -= 1
+            self._places.leave(place)
             if not is_kept:
                 connection.close()
 
-    def _control(self, connection: socket.socket, source: wire.Address) -> None:
+    def _control(self, connection: socket.socket, source: wire.Address, place: int) -> None:
         host = wire.host_of(source)
         try:
             proved = channel.accept(connection, self._key)
         except ChannelError as error:
             self._log(f"{host}: refused: {error}")
             return
-        with self._lock:
-            is_full = self._clients >= self._limits.clients
-            self._clients += not is_full
-        if is_full:
-            self._log(f"{host}: refused: {self._limits.clients} clients are here (--max-clients)")
-            proved.send(error="it is busy with other clients (--max-clients); try again later")
-            return
+        self._places.leave(place)
         began, session = (
             time.monotonic(),
             Session(proved, self._udp, self._limits, self._register, self._unregister),
         )
+        if not self._admit(session):
+            self._log(f"{host}: refused: {self._limits.clients} clients are here (--max-clients)")
+            proved.send(error="it is busy with other clients (--max-clients); try again later")
+            return
         self._log(f"{host}: begins")
         how = "ended"
         try:
@@ -149,10 +142,22 @@ class Server:
         except ChannelError as error:
             how = f"ended early: {error}"
         finally:
-            with self._lock:
-                self._clients -= 1
+            with self._lock, contextlib.suppress(ValueError):  # it has made space for another
+                self._sessions.remove(session)
             spent = f"{session.runs} runs, {session.bytes / 1e6:.1f} MB received"
             self._log(f"{host}: {how}; {spent}, {time.monotonic() - began:.0f} s")
+
+    def _admit(self, session: Session) -> bool:
+        """Whether there is a place for a client, perhaps that of one that does nothing with it."""
+        with self._lock:
+            if len(self._sessions) >= self._limits.clients:
+                idle = max(self._sessions, key=Session.idle_s, default=None)
+                if idle is None or idle.idle_s() < _IDLE_S:
+                    return False
+                idle.channel.end()
+                self._sessions.remove(idle)
+            self._sessions.append(session)
+        return True
 
     def _run_of(self, token: bytes, source: wire.Address) -> Run | None:
         with self._lock:

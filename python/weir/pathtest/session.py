@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from weir import _native
@@ -267,7 +267,7 @@ class Run:
         return None if self._limits.rate_bps is None else self._limits.rate_bps / flows
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Session:
     """A client that has proved itself."""
 
@@ -279,6 +279,13 @@ class Session:
     unregister: Callable[[Run], None]
     runs: int = 0
     bytes: int = 0
+    _idle_since: float | None = field(default_factory=time.monotonic)
+    """Since when no run is in progress."""
+
+    def idle_s(self) -> float:
+        """For how long no run has been in progress."""
+        since = self._idle_since
+        return 0.0 if since is None else time.monotonic() - since
 
     def serve(self) -> None:
         """Answers requests until the client says that it has ended.
@@ -304,6 +311,7 @@ class Session:
     def _run(self, request: Request) -> None:
         run = Run(request, wire.host_of(self.channel.peer), self.udp, self.limits)
         self.register(run)
+        self._idle_since = None
         try:
             self._measure(run, request)
         except _DroppedError:
@@ -311,6 +319,7 @@ class Session:
         finally:
             run.end()
             self.unregister(run)
+            self._idle_since = time.monotonic()
 
     def _measure(self, run: Run, request: Request) -> None:
         self.channel.send(token=run.token.hex())

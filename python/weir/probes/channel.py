@@ -8,6 +8,7 @@ text, then the text in JSON. So nothing can be forged, repeated or left out; all
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -124,6 +125,11 @@ class Channel:
     def close(self) -> None:
         """Closes the connection."""
         self._connection.close()
+
+    def end(self) -> None:
+        """Ends the connection for the thread that waits for its messages."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
 
     def _code(self, role: bytes, number: int, text: bytes) -> bytes:
         return _code(self._key, b"message", role, struct.pack("!Q", number), text).hex().encode()

@@ -83,10 +83,17 @@ def _unpacked(name: str, opened: IO[bytes], stack: ExitStack) -> Source:
     """What a file of xz has, up to where it is cut or not valid."""
     scratch = stack.enter_context(_scratch())
     warning = ""
+    unpacked = 0
     with lzma.LZMAFile(opened) as packed:
         try:
             while part := packed.read(_PART):
                 scratch.write(part)
+                unpacked += len(part)
+                if unpacked > max(_UNPACKED_BYTES, _MOST_TIMES * opened.tell()):
+                    raise InputError(
+                        f"{name}: it unpacks to over {_UNPACKED_BYTES >> 20} MiB and over "
+                        f"{_MOST_TIMES} times its size; if you trust it, unpack it first"
+                    )
         except (EOFError, lzma.LZMAError):
             warning = f"{name}: its compressed data ends early or is not valid"
     scratch.flush()
@@ -95,3 +102,5 @@ def _unpacked(name: str, opened: IO[bytes], stack: ExitStack) -> Source:
 
 _XZ = b"\xfd7zXZ\0"
 _PART = 1 << 16
+_UNPACKED_BYTES, _MOST_TIMES = 1 << 30, 100
+"""What a file may unpack to: a small one could fill the disk."""

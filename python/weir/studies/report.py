@@ -10,7 +10,7 @@ from weir.base import bounded
 from weir.cells.protocol import DrawnStudy
 from weir.cells.protocol import sources as value_sources
 from weir.cells.tables import table_sections, verdict_table
-from weir.report import summary, write_report
+from weir.report import Files, summary, write_report
 from weir.report.compose import with_provenance
 from weir.report.model import Report, ReportSection, cautioned
 from weir.results import manifest
@@ -88,4 +88,4 @@ def write_study(
 ) -> Path:
     """Writes a report of one's own sections about results, and where these came from."""
     report = with_provenance(results, title, question, sections)
-    return write_report(cautioned(report, results.caution), results.path, formats)
+    return write_report(cautioned(report, results.caution), results.path, Files(formats))

@@ -74,6 +74,8 @@ class SentFile(FileRow):
     receiver: str
     blake3: str
     """Hash of its content, in hexadecimal."""
+    changed: bool
+    """Whether the file has changed since it was first read. `blake3` is what the receiver has."""
     ended_ns: int | None
 
 
@@ -151,6 +153,11 @@ class Sent:
     def missing(self) -> list[SentFile]:
         """The files that the receiver does not have."""
         return [file for file in self.files if file["verdict"] not in {"kept", "already"}]
+
+    @property
+    def changed(self) -> list[SentFile]:
+        """The files that have changed while they were sent, of which the receiver has a state."""
+        return [file for file in self.files if file["changed"] and file not in self.missing]
 
 
 @documented()

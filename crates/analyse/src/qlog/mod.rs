@@ -108,6 +108,9 @@ impl Log<'_> {
             Ok(()) => Ok(None),
             Err(_) if self.is_stopped => Ok(None),
             Err(error) if error.is_eof() => Ok(Some(Cut::Event)),
+            Err(error) if error.io_error_kind() == Some(decompress::EXPANDS) => {
+                Err(ReadError::Log(error.to_string()))
+            }
             Err(error) if error.io_error_kind().is_some_and(|kind| kind != json::TOO_LONG) => {
                 Ok(Some(Cut::Compression))
             }
@@ -133,6 +136,9 @@ impl Log<'_> {
             let ending = match json::record(source, separator, &mut buffer) {
                 Ok(Some(ending)) => ending,
                 Ok(None) => return Ok(None),
+                Err(error) if error.kind() == decompress::EXPANDS => {
+                    return Err(ReadError::Log(error.to_string()));
+                }
                 Err(error) if error.kind() != json::TOO_LONG => {
                     return Ok(Some(Cut::Compression));
                 }
@@ -249,7 +255,7 @@ fn started<S: Read + Seek>(
     source: &mut S,
 ) -> Result<(Vec<u8>, impl BufRead + use<'_, S>), ReadError> {
     source.rewind()?;
-    let mut source = decompress::open(source)?.source;
+    let mut source = decompress::open_bounded(source)?.source;
     let mut start = Vec::new();
     let read = source.by_ref().take(START).read_to_end(&mut start);
     read.map_err(|_| ReadError::Log(Cut::Compression.to_string()))?;

@@ -1,8 +1,9 @@
-//! The clients of a relay: bounded in number, forgotten when idle. Has no clock.
+//! The clients of a relay: bounded in number, forgotten when idle, replaced when slow. Has no clock.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
+use weir_sockets::places::{Bounds, Census, Pace, Slot};
 use weir_units::{Duration, Instant};
 
 /// Clients by number and by address. `S` is what the relay keeps for each.
@@ -11,7 +12,7 @@ pub(crate) struct Clients<S> {
     by_address: HashMap<SocketAddr, u32>,
     table: BTreeMap<u32, Client<S>>,
     next: u32,
-    limit: usize,
+    places: Bounds,
     idle: Duration,
 }
 
@@ -21,39 +22,55 @@ pub(crate) struct Client<S> {
     pub(crate) address: SocketAddr,
     pub(crate) own: S,
     used: Instant,
+    pace: Pace,
 }
 
 /// There are as many clients as there may be, all in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Full;
 
-/// A client keeps its place for so long after it was last heard: longer than a sender waits for a timeout.
-const LIVELY: Duration = Duration::from_secs(2);
+/// When all places are taken, the slowest client below this rate loses its own to a newcomer,
+const LEAST_RATE: u64 = 1_024;
+/// which it had for this long: longer than a sender waits for a timeout.
+const GRACE: Duration = Duration::from_secs(2);
 
 impl<S> Clients<S> {
     /// None yet, at most `limit`, each until it has been `idle` for so long.
     pub(crate) fn new(limit: usize, idle: Duration) -> Self {
-        Self { by_address: HashMap::new(), table: BTreeMap::new(), next: 0, limit, idle }
+        let places = Bounds {
+            all: limit,
+            per_network: usize::MAX,
+            per_address: usize::MAX,
+            grace: GRACE,
+            least_rate: LEAST_RATE,
+        };
+        Self { by_address: HashMap::new(), table: BTreeMap::new(), next: 0, places, idle }
     }
 
-    /// The client at `address`, which is in use at `now`.
-    pub(crate) fn find(&mut self, address: SocketAddr, now: Instant) -> Option<u32> {
-        let id = *self.by_address.get(&address)?;
-        self.touch(id, now);
-        Some(id)
+    /// The client at `address`.
+    pub(crate) fn find(&self, address: SocketAddr) -> Option<u32> {
+        self.by_address.get(&address).copied()
     }
 
-    /// Makes space for another: with none left, the client that was silent longest is forgotten and returned,
-    /// unless all have been heard lately.
-    pub(crate) fn make_space(&mut self, now: Instant) -> Result<Option<Client<S>>, Full> {
-        if self.table.len() < self.limit {
+    /// Makes space for another from `ip`: with none left, a slow client is forgotten and returned, first one of the
+    /// network that has most of them.
+    pub(crate) fn make_space(
+        &mut self,
+        ip: IpAddr,
+        now: Instant,
+    ) -> Result<Option<Client<S>>, Full> {
+        if self.table.len() < self.places.all {
             return Ok(None);
         }
-        let eldest = self.table.iter().min_by_key(|(_, client)| client.used);
-        let silent = |client: &Client<S>| now.saturating_since(client.used) >= LIVELY;
-        let (id, _) = eldest.filter(|(_, client)| silent(client)).ok_or(Full)?;
-        let id = *id;
-        Ok(self.remove(id))
+        let mut census = Census::of(ip);
+        for (id, client) in &self.table {
+            census.count(client.address.ip(), client.pace, *id);
+        }
+        match census.slot(now, &self.places) {
+            Slot::Free => Ok(None),
+            Slot::InPlaceOf(id) => Ok(self.remove(id)),
+            Slot::None => Err(Full),
+        }
     }
 
     /// Adds a client.
@@ -65,7 +82,7 @@ impl<S> Clients<S> {
             self.next = self.next.wrapping_add(1);
         }
         self.by_address.insert(address, id);
-        self.table.insert(id, Client { address, own, used: now });
+        self.table.insert(id, Client { address, own, used: now, pace: Pace::new(now) });
         id
     }
 
@@ -74,10 +91,11 @@ impl<S> Clients<S> {
         self.table.get(&id)
     }
 
-    /// Takes note that a client is in use.
-    pub(crate) fn touch(&mut self, id: u32, now: Instant) {
+    /// Takes note of bytes of a client, or of its server for it.
+    pub(crate) fn touch(&mut self, id: u32, now: Instant, bytes: u64) {
         if let Some(client) = self.table.get_mut(&id) {
             client.used = client.used.max(now);
+            client.pace.add(now, bytes, GRACE);
         }
     }
 
@@ -122,30 +140,58 @@ mod tests {
         let mut clients = Clients::new(2, Duration::from_secs(60));
         let first = clients.add(address(1), "a", at(0));
         let second = clients.add(address(2), "b", at(0));
-        assert_eq!(clients.make_space(at(1)).err(), Some(Full));
-        assert_eq!(clients.find(address(1), at(30)), Some(first));
+        assert_eq!(clients.find(address(1)), Some(first));
+        clients.touch(first, at(30), 1);
         assert_eq!(clients.expire(at(59)).len(), 0);
         let gone = clients.expire(at(60));
         assert_eq!(gone.iter().map(|client| client.own).collect::<Vec<_>>(), ["b"]);
-        assert!(clients.by_number(second).is_none() && clients.find(address(2), at(60)).is_none());
-        assert!(clients.make_space(at(60)).is_ok_and(|gone| gone.is_none()));
-        clients.touch(first, at(80));
+        assert!(clients.by_number(second).is_none() && clients.find(address(2)).is_none());
+        let space = clients.make_space(address(3).ip(), at(60));
+        assert!(space.is_ok_and(|gone| gone.is_none()));
+        clients.touch(first, at(80), 1);
         assert_eq!(clients.expire(at(100)).len(), 0);
         assert_eq!(clients.expire(at(140)).len(), 1);
         assert_eq!(clients.len(), 0);
     }
 
     #[test]
-    fn the_client_that_was_silent_longest_is_replaced() {
+    fn a_slow_client_is_replaced() {
         let mut clients = Clients::new(2, Duration::from_secs(60));
-        let first = clients.add(address(1), "a", at(0));
+        let ip = address(3).ip();
+        let fast = clients.add(address(1), "a", at(0));
         clients.add(address(2), "b", at(1));
-        clients.touch(first, at(3));
-        assert!(clients.make_space(at(2)).is_err(), "both were heard a moment ago");
-        let gone = clients.make_space(at(4)).expect("space").expect("a client is replaced");
+        clients.touch(fast, at(1), 10_000);
+        assert!(clients.make_space(ip, at(1)).is_err(), "the other has just come");
+        let gone = clients.make_space(ip, at(4)).expect("space").expect("a client is replaced");
         assert_eq!(gone.own, "b");
-        assert!(clients.find(address(2), at(4)).is_none());
-        assert!(clients.make_space(at(4)).is_ok_and(|gone| gone.is_none()));
+        assert!(clients.find(address(2)).is_none());
+        assert!(clients.make_space(ip, at(4)).is_ok_and(|gone| gone.is_none()));
+    }
+
+    /// Each sends a byte a second, in all more than there are places.
+    #[test]
+    fn many_of_one_network_keep_no_one_out() {
+        let mut clients = Clients::new(100, Duration::from_secs(60));
+        let honest: SocketAddr = "198.51.100.7:9".parse().expect("an address");
+        for second in 0..30 {
+            for port in 1..=150 {
+                let id = clients.find(address(port)).or_else(|| {
+                    clients.make_space(address(port).ip(), at(second)).ok()?;
+                    Some(clients.add(address(port), (), at(second)))
+                });
+                if let Some(id) = id {
+                    clients.touch(id, at(second), 1);
+                }
+            }
+            if second == 10 {
+                assert!(clients.make_space(honest.ip(), at(second)).is_ok());
+                clients.add(honest, (), at(second));
+            }
+            if let Some(id) = clients.find(honest) {
+                clients.touch(id, at(second), 2_000);
+            }
+            assert_eq!(clients.find(honest).is_some(), second >= 10, "{second}");
+        }
     }
 
     #[test]

@@ -123,14 +123,16 @@ impl UdpRelay {
             return;
         }
         for arrival in inbox.arrivals() {
-            let known = clients.find(arrival.from, arrival.time);
-            let id = known.or_else(|| {
-                let gone = clients.make_space(arrival.time).ok()?;
+            let id = clients.find(arrival.from).or_else(|| {
+                let gone = clients.make_space(arrival.from.ip(), arrival.time).ok()?;
                 *past_overflow += overflows(gone.as_slice());
                 welcome(clients, &arrival, *to)
             });
             match id {
-                Some(id) => offer(host, &arrival, id, Direction::Forward),
+                Some(id) => {
+                    clients.touch(id, arrival.time, payload(&arrival));
+                    offer(host, &arrival, id, Direction::Forward);
+                }
                 None => {
                     host.unintended(Direction::Forward).unknown_client +=
                         arrival.datagrams().count() as u64
@@ -148,7 +150,7 @@ impl UdpRelay {
         }
         for arrival in inbox.arrivals() {
             if is_same(arrival.from, *to) {
-                clients.touch(id, arrival.time);
+                clients.touch(id, arrival.time, payload(&arrival));
                 offer(host, &arrival, id, Direction::Reverse);
             } else {
                 host.unintended(Direction::Reverse).unknown_client +=
@@ -181,7 +183,7 @@ impl UdpRelay {
                     for (len, due) in &outbox.lens {
                         host.on_sent(header.direction, *len, *due, now);
                     }
-                    clients.touch(header.flow, now);
+                    clients.touch(header.flow, now, 0);
                 }
             },
         }
@@ -266,6 +268,10 @@ fn welcome(clients: &mut Clients<Upstream>, arrival: &Arrival<'_>, to: SocketAdd
     let socket = Socket::bind((any, 0).into()).ok()?;
     let upstream = Upstream { socket, known_as: arrival.to };
     Some(clients.add(arrival.from, upstream, arrival.time))
+}
+
+fn payload(arrival: &Arrival<'_>) -> u64 {
+    arrival.datagrams().map(|datagram| datagram.len() as u64).sum()
 }
 
 fn offer(host: &mut Host, arrival: &Arrival<'_>, flow: u32, direction: Direction) {

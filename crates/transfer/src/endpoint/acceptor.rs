@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use weir_sockets::places::{Census, Slot};
 use weir_sockets::socket::Arrival;
 use weir_transport::wire::{self, Parsed, Ports};
 use weir_transport::{Config, Connection, Flags, Segment};
@@ -11,7 +12,7 @@ use super::Application;
 use super::cookie::{CookieField, Cookies, SynOutcome, emit_noted};
 use super::framing::Framing;
 use super::key::Key;
-use super::limits::{Limits, OriginCounts, Slot, TokenBucket};
+use super::limits::{Limits, TokenBucket};
 use super::peer::Peer;
 use super::table::{ConnectionId, Table};
 use crate::seal::{self, Gate};
@@ -167,11 +168,11 @@ fn slot<A>(
     unmatched: &UnmatchedDatagram<'_>,
     table: &Table<A>,
 ) -> Option<Option<ConnectionId>> {
-    let mut census = OriginCounts::of(unmatched.key.remote.ip());
+    let mut census = Census::of(unmatched.key.remote.ip());
     for (id, peer) in table.iter().filter(|(_, peer)| !peer.connection.is_closed()) {
-        census.count(peer.key.remote.ip(), peer.active_at, id);
+        census.count(peer.key.remote.ip(), peer.pace, id);
     }
-    match census.slot(unmatched.now, limits) {
+    match census.slot(unmatched.now, &limits.places) {
         Slot::Free => Some(None),
         Slot::InPlaceOf(id) => Some(Some(id)),
         Slot::None => None,

@@ -279,7 +279,7 @@ impl<A: Application> Core<A> {
 
     fn serve(&mut self, now: Instant, id: ConnectionId, sink: &impl DatagramSink) {
         let Some(peer) = self.table.get_mut(id) else { return };
-        peer.step(now);
+        peer.step(now, &self.acceptor.limits);
         let again = self.transmit_for(now, id, sink);
         let Some(peer) = self.table.get(id) else { return };
         let next = peer.next_time(now, &self.acceptor.limits);

@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use weir_sockets::places::Pace;
 use weir_sockets::socket::{DatagramSink, is_too_long};
 use weir_transport::wire::{self, Parsed};
 use weir_transport::{Connection, Flags, Segment, Transmit};
@@ -35,12 +36,12 @@ pub(super) struct Peer<A> {
     introduction: CookieExchange,
     /// When the peer was last heard of.
     pub(super) heard_at: Instant,
-    /// How many loose datagrams arrived.
+    /// How many bytes arrived in loose datagrams.
     loose: u64,
     /// These, and stream bytes that arrived in order or were acknowledged.
     progress: u64,
-    /// When that last grew after the peer had said what the connection is for; until then, when it began.
-    pub(super) active_at: Instant,
+    /// How fast that grows since the peer has said what the connection is for.
+    pub(super) pace: Pace,
     /// Sent next: what did not fit into the outbox.
     queue: VecDeque<Queued>,
     /// The present flight began with a claim.
@@ -113,7 +114,7 @@ impl<A> Peer<A> {
             heard_at: now,
             loose: 0,
             progress: 0,
-            active_at: now,
+            pace: Pace::new(now),
             deadline: None,
             touched: false,
             queue: VecDeque::new(),
@@ -137,7 +138,7 @@ impl<A: Application> Peer<A> {
         let done = match framing.open(now, datagram, scratch) {
             Opened::Segment(segment) => {
                 *heard_at = now;
-                self.loose += u64::from(Datagram::parse(segment).is_some());
+                self.loose += Datagram::parse(segment).map_or(0, |(_, bytes)| bytes.len() as u64);
                 handle(connection, application, introduction, now, segment, ecn)
             }
             Opened::Answer(bytes) => {
@@ -177,14 +178,14 @@ impl<A: Application> Peer<A> {
         }
     }
 
-    pub(super) fn step(&mut self, now: Instant) {
+    pub(super) fn step(&mut self, now: Instant, limits: &Limits) {
         if let Err(error) = self.application.on_step(now, &mut self.connection) {
             self.fail(now, error);
         }
         let stats = self.connection.stats();
         let progress = stats.delivered_bytes + stats.acked_bytes + self.loose;
-        if progress != self.progress && self.application.is_established() {
-            self.active_at = now;
+        if self.application.is_established() {
+            self.pace.add(now, progress - self.progress, limits.places.grace);
         }
         self.progress = progress;
     }

@@ -144,7 +144,7 @@ impl<A: Application> Table<A> {
     /// Ends a connection in favour of another; its reset is sent this step.
     pub(super) fn evict(&mut self, now: Instant, id: ConnectionId) {
         if let Some(peer) = self.get_mut(id) {
-            let what = "it brought nothing new, and was replaced by another";
+            let what = "it was the slowest, and was replaced by another";
             peer.fail(now, io::Error::new(io::ErrorKind::TimedOut, what));
         }
         self.touch(id);

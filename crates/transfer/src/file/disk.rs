@@ -1,7 +1,7 @@
 //! The file operations that the file service needs, so that a simulation can take the system's place.
 
 use std::fmt::Debug;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,12 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::process::geteuid;
+#[cfg(target_os = "linux")]
+use rustix::{
+    fs::{AtFlags, CWD, RenameFlags, linkat, renameat_with},
+    io::Errno,
+};
 use weir_units::Duration;
 
 /// Operations on folders.
@@ -20,20 +26,24 @@ pub trait Disk: Debug + Send + Sync {
     fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>>;
 
     /// Opens the file at `path` to be read and written, made if it is not there, locked for the caller that
-    /// holds the result; `None` if it is locked already. A link is not followed.
+    /// holds the result; `None` if the caller has to take another name: it is locked already, or no plain file of
+    /// the caller's own that has this name only. A link is not followed.
     ///
     /// # Errors
     /// What the system reports.
     fn open_locked(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>>;
 
-    /// What is at `path`, if anything is; a link is not followed.
-    fn entry(&self, path: &Path) -> Option<Entry>;
-
-    /// Renames without replacing anything.
+    /// Locks the plain file at `path`, so that the caller may remove that name; `None` if it is locked already, or
+    /// something else. A link is not followed.
     ///
     /// # Errors
-    /// [`io::ErrorKind::AlreadyExists`], or what else the system reports.
-    fn rename_to_new(&self, from: &Path, to: &Path) -> io::Result<()>;
+    /// What the system reports.
+    fn lock_to_remove(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        self.open_locked(path)
+    }
+
+    /// What is at `path`, if anything is; a link is not followed.
+    fn entry(&self, path: &Path) -> Option<Entry>;
 
     /// Removes a file.
     ///
@@ -102,6 +112,57 @@ pub trait DiskFile: Debug + Send + Sync {
     fn state(&self) -> io::Result<Option<FileState>> {
         Ok(None)
     }
+
+    /// The same, also where another change now might not show in it.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn present_state(&self) -> io::Result<FileState> {
+        Ok(FileState::default())
+    }
+
+    /// From now on a change of the content by any program shows in [`is_unchanged`](Self::is_unchanged).
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn watch(&self) -> io::Result<Watch>;
+
+    /// Whether the content is what it was at a [`watch`](Self::watch).
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn is_unchanged(&self, since: &Watch) -> io::Result<bool>;
+
+    /// The file has its name: its time of modification is the present.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn end_watch(&self) -> io::Result<()>;
+
+    /// How many names it has; 0 once it was removed.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn names(&self) -> io::Result<u64>;
+
+    /// Whether `path` is a name of this file. A link is not followed.
+    fn is_at(&self, path: &Path) -> bool;
+
+    /// Gives this file, whatever is at its name `from` by now, the name `to`, which nothing may have yet. It may
+    /// lose the name `from`.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`], or what else the system reports.
+    fn give_name(&self, from: &Path, to: &Path) -> io::Result<()>;
+}
+
+/// What shows whether a file has changed since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    /// How long it was.
+    pub size: u64,
+    /// A time of modification that no writing sets, in seconds and nanoseconds.
+    pub modified: (i64, i64),
 }
 
 /// A state of a file: a file with another one may have another content.
@@ -192,46 +253,24 @@ impl Disk for SystemDisk {
     }
 
     fn open_locked(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
-        loop {
-            let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false);
-            let file = options.custom_flags(OFlags::NOFOLLOW.bits() as i32).open(path)?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                Ok(()) => {}
-                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-                Err(error) => return Err(error.into()),
-            }
-            // Its former owner may have renamed or removed it meanwhile.
-            let ours = file.metadata()?;
-            let same =
-                |there: &fs::Metadata| (there.dev(), there.ino()) == (ours.dev(), ours.ino());
-            match fs::symlink_metadata(path) {
-                Ok(there) if same(&there) => return Ok(Some(Arc::new(file))),
-                Ok(_) => {}
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => return Err(error),
-            }
-        }
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder_owner = fs::metadata(folder).map(|folder| folder.uid());
+        // A file of another user can be changed by that user for as long as it is there.
+        let is_own = |file: &Metadata| {
+            file.nlink() == 1
+                && (file.uid() == geteuid().as_raw()
+                    || folder_owner.as_ref().is_ok_and(|owner| *owner == file.uid()))
+        };
+        lock(path, OpenOptions::new().read(true).write(true).create(true).truncate(false), is_own)
+    }
+
+    fn lock_to_remove(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        lock(path, OpenOptions::new().read(true), |_| true)
     }
 
     fn entry(&self, path: &Path) -> Option<Entry> {
         let there = fs::symlink_metadata(path).ok()?;
         Some(if there.is_file() { Entry::File(there.len()) } else { Entry::Other })
-    }
-
-    fn rename_to_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        #[cfg(target_os = "linux")]
-        {
-            use rustix::fs::{CWD, RenameFlags, renameat_with};
-            use rustix::io::Errno;
-            match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-                // Not every file system can.
-                Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-                result => return Ok(result?),
-            }
-        }
-        fs::hard_link(from, to)?;
-        fs::remove_file(from)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -290,21 +329,134 @@ impl DiskFile for File {
 
     fn state(&self) -> io::Result<Option<FileState>> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let state = self.present_state()?;
+        let last = state.modified.0.max(state.changed.0);
+        let age = i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_sub(last);
+        Ok((age > COARSEST_TIMES).then_some(state))
+    }
+
+    fn present_state(&self) -> io::Result<FileState> {
         let there = self.metadata()?;
-        let state = FileState {
+        Ok(FileState {
             device: there.dev(),
             inode: there.ino(),
             size: there.len(),
             modified: (there.mtime(), there.mtime_nsec()),
             changed: (there.ctime(), there.ctime_nsec()),
-        };
-        let last = state.modified.0.max(state.changed.0);
-        let age = i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_sub(last);
-        Ok((age > COARSEST_TIMES).then_some(state))
+        })
     }
+
+    fn watch(&self) -> io::Result<Watch> {
+        // Writing sets the present time: no clock of a file system is so coarse that this is the same.
+        self.set_modified(SystemTime::now() - std::time::Duration::from_secs(WATCH_AGE))?;
+        let there = self.metadata()?;
+        Ok(Watch { size: there.len(), modified: (there.mtime(), there.mtime_nsec()) })
+    }
+
+    fn is_unchanged(&self, since: &Watch) -> io::Result<bool> {
+        let there = self.metadata()?;
+        let now = Watch { size: there.len(), modified: (there.mtime(), there.mtime_nsec()) };
+        Ok(now == *since)
+    }
+
+    fn end_watch(&self) -> io::Result<()> {
+        self.set_modified(SystemTime::now())
+    }
+
+    fn names(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.nlink())
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        let there = fs::symlink_metadata(path);
+        matches!((there, self.metadata()), (Ok(there), Ok(own)) if is_same(&there, &own))
+    }
+
+    fn give_name(&self, from: &Path, to: &Path) -> io::Result<()> {
+        match link(self, to) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {}
+            linked => return linked,
+        }
+        // Not every file system has links. Another program that puts something else in the file's place between two
+        // of the following steps is found out at the last of them.
+        if !self.is_at(from) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        rename_to_new(from, to)?;
+        if !self.is_at(to) {
+            rename_to_new(to, from)?;
+        }
+        Ok(())
+    }
+}
+
+/// Opens and locks the plain file at `path`, if it is `suitable`. A link is not followed, nor a pipe waited for.
+fn lock(
+    path: &Path,
+    options: &mut OpenOptions,
+    suitable: impl Fn(&Metadata) -> bool,
+) -> io::Result<Option<Arc<dyn DiskFile>>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let options = options.custom_flags(flags.bits() as i32);
+    loop {
+        let file = match options.open(path) {
+            Ok(file) => file,
+            // There is something that cannot be opened.
+            Err(_) if fs::symlink_metadata(path).is_ok() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let ours = file.metadata()?;
+        if !ours.is_file() || !suitable(&ours) {
+            return Ok(None);
+        }
+        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => {}
+            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        // Its former owner may have renamed or removed it meanwhile.
+        match fs::symlink_metadata(path) {
+            Ok(there) if is_same(&there, &ours) => return Ok(Some(Arc::new(file))),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn is_same(one: &Metadata, other: &Metadata) -> bool {
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Gives an open file another name.
+#[cfg(target_os = "linux")]
+fn link(file: &File, to: &Path) -> io::Result<()> {
+    use std::os::fd::AsRawFd;
+    // open(2): without privileges a descriptor is linked by its name in /proc.
+    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    Ok(linkat(CWD, own, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn link(_: &File, _: &Path) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Renames without replacing anything.
+fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        // Not every file system can.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        result => return Ok(result?),
+    }
+    fs::hard_link(from, to)?;
+    fs::remove_file(from)
 }
 
 /// The unit of `st_blocks` (POSIX leaves it open, Linux and macOS have this one).
 const BLOCK: u64 = 512;
 /// Some file systems keep times in steps of two seconds.
 const COARSEST_TIMES: i64 = 2;
+/// By how many seconds the time of a watched file is before the present.
+const WATCH_AGE: u64 = 10;

@@ -12,7 +12,6 @@ use std::sync::mpsc::{self, Receiver, Sender};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
-use blake3::Hasher;
 use weir_sockets::clock;
 
 use self::known::Known;
@@ -21,7 +20,7 @@ use super::disk::{Disk, DiskFile, Entry};
 use super::frame::{Hash, Verdict};
 use super::name::numbered;
 use super::partial::{Partial, remove_leftovers};
-use super::parts::differing;
+use super::parts::{differing, hash_of};
 use super::quota::FolderQuota;
 
 /// Threads that compare, verify and keep files. Dropping it waits for the files that they have to keep.
@@ -258,26 +257,32 @@ impl Known {
     }
 
     fn keep(&self, mut partial: Partial, name: &str, verified_ns: &mut u64) -> io::Result<Verdict> {
-        let same = partial.verify()?;
+        let sealed = partial.seal()?;
         *verified_ns = clock::monotonic_nanos();
-        if !same {
+        let Some(watch) = sealed else {
             partial.keep_damaged()?;
             return Ok(Verdict::Mismatch);
-        }
-        partial.seal()?;
+        };
         let folder = partial.path().parent().unwrap_or(Path::new(".")).to_owned();
-        let (size, hash) = partial.content();
-        let disk = partial.disk().as_ref();
+        let (size, hash) = (partial.content().0, *partial.content().1);
+        let disk = Arc::clone(partial.disk());
         for name in names(name) {
             let path = folder.join(&name);
-            match disk.rename_to_new(partial.path(), &path) {
-                Ok(()) => {
+            match partial.give_name(&path, &watch) {
+                Ok(true) => {
                     disk.sync_folder(&folder)?;
-                    remove_leftovers(disk, &folder, hash);
+                    // Its hidden name, if it still has that, and what sessions that are over have left.
+                    partial.discard()?;
+                    remove_leftovers(disk.as_ref(), &folder, &hash);
                     return Ok(Verdict::Kept { name });
                 }
+                Ok(false) => {
+                    // Another program has changed it since it was hashed.
+                    partial.keep_damaged()?;
+                    return Ok(Verdict::Mismatch);
+                }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if self.is_same(disk, &path, (size, hash), &AtomicBool::new(true)) {
+                    if self.is_same(disk.as_ref(), &path, (size, &hash), &AtomicBool::new(true)) {
                         // The process that gave it that name may have died before the name was on the disk.
                         disk.sync_folder(&folder)?;
                         partial.discard()?;
@@ -346,29 +351,6 @@ fn compare(
 
 fn names(name: &str) -> impl Iterator<Item = String> + '_ {
     (0..=MAX_NUMBER).map(|n| numbered(name, n))
-}
-
-/// The size and hash of what is in a file. `watch` receives now and then how much is read; its error
-/// ends the reading.
-pub(crate) fn hash_of(
-    file: &dyn DiskFile,
-    watch: &mut dyn FnMut(u64) -> io::Result<()>,
-) -> io::Result<(u64, Hash)> {
-    let mut hasher = Hasher::new();
-    let mut buffer = vec![0; 256 << 10];
-    let mut reported = 0;
-    loop {
-        match file.read_at(&mut buffer, hasher.count()) {
-            Ok(0) => return Ok((hasher.count(), *hasher.finalize().as_bytes())),
-            Ok(len) => hasher.update(&buffer[..len]),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(error),
-        };
-        if hasher.count() >= reported + (64 << 20) {
-            reported = hasher.count();
-            watch(reported)?;
-        }
-    }
 }
 
 /// How many files of one name a folder gets.

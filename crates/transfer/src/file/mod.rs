@@ -7,13 +7,13 @@
 
 mod brought;
 mod claims;
-mod digest;
 mod disk;
 mod finalizer;
 mod folder;
 mod frame;
 mod inbox;
 mod incoming;
+mod litter;
 mod memory;
 mod name;
 mod outbox;
@@ -29,8 +29,9 @@ mod testing;
 mod tests;
 mod unreliable;
 mod window;
+mod writer;
 
-pub use disk::{Disk, DiskFile, Entry, FileState, Helpers, StoredFile, SystemDisk};
+pub use disk::{Disk, DiskFile, Entry, FileState, Helpers, StoredFile, SystemDisk, Watch};
 pub use finalizer::Finalizer;
 pub use folder::Folder;
 pub use frame::{

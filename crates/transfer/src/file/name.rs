@@ -9,7 +9,7 @@ pub fn safe_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let harmless = last.chars().filter(|c| !c.is_control() && !is_invisible(*c));
     let spelled: String = harmless.map(|c| if FORBIDDEN.contains(c) { '_' } else { c }).collect();
-    let trimmed = spelled.trim_start_matches(['.', ' ']).trim_end_matches(['.', ' ']);
+    let trimmed = spelled.trim_matches(is_edge);
     let named = match trimmed {
         "" => "unnamed".to_owned(),
         name if is_device(name) => format!("_{name}"),
@@ -36,24 +36,39 @@ pub(super) fn numbered(name: &str, n: u32) -> String {
 /// What separates streams, drives, wildcards and pipes on Windows.
 const FORBIDDEN: &str = ":*?\"<>|";
 
-/// Marks without a glyph, which make a name look like another: directions and joins of text.
+/// Characters without a glyph, which make a name look like another: what Unicode 16 lists as
+/// `Default_Ignorable_Code_Point` (DerivedCoreProperties.txt), blanks of scripts, separators of lines, and annotations.
 fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}'
+        | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+        | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// CON, NUL, COM1 and other device names, with any extension.
+/// CON, NUL, COM1 and other device names of Windows ("Naming Files, Paths, and Namespaces"), with any extension. It
+/// takes the superscripts 1 to 3 of Latin-1 for digits.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or_default().trim_end().to_ascii_uppercase();
     let numbered = |prefix| {
-        let rest = stem.strip_prefix(prefix);
-        rest.is_some_and(|rest| rest.len() == 1 && matches!(rest.as_bytes()[0], b'1'..=b'9'))
+        let mut rest = stem.strip_prefix(prefix).unwrap_or_default().chars();
+        let is_number = |c| matches!(c, '0'..='9' | '¹' | '²' | '³');
+        rest.next().is_some_and(is_number) && rest.next().is_none()
     };
-    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL") || numbered("COM") || numbered("LPT")
+    matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$" | "CLOCK$")
+        || numbered("COM")
+        || numbered("LPT")
 }
 
 /// At most `max` bytes of `text`, in whole characters.
 fn cut(text: &str, max: usize) -> String {
-    head(text, max).trim_end_matches([' ', '.']).to_owned()
+    head(text, max).trim_end_matches(is_edge).to_owned()
+}
+
+/// What a name neither begins nor ends with: it would hide the file, not be seen, or be lost on Windows.
+fn is_edge(c: char) -> bool {
+    c == '.' || c.is_whitespace()
 }
 
 #[cfg(test)]
@@ -82,6 +97,18 @@ mod tests {
             ("file.txt:stream", "file.txt_stream"),
             ("trailing. .", "trailing"),
             ("exe\u{202e}gpj.scr", "exegpj.scr"),
+            ("re\u{ad}port\u{34f}.pdf", "report.pdf"),
+            ("\u{115f}\u{3164}\u{ffa0}", "unnamed"),
+            ("\u{e0041}", "unnamed"),
+            ("a\u{fe0f}b\u{e0100}", "ab"),
+            ("\u{ad}.hidden", "hidden"),
+            ("con\u{ad}", "_con"),
+            ("com¹.txt", "_com¹.txt"),
+            ("LPT³", "_LPT³"),
+            ("conin$", "_conin$"),
+            ("CONOUT$.log", "_CONOUT$.log"),
+            ("com10", "com10"),
+            ("\u{3000}\u{a0}", "unnamed"),
         ] {
             assert_eq!(safe_name(given), safe, "{given:?}");
         }

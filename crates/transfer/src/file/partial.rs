@@ -1,10 +1,13 @@
-//! A file that is arriving: under a hidden name, hashed as it comes, and resumable.
+//! A file that is arriving: under a hidden name, and resumable.
 //!
-//! What arrives in order is gathered, so that hashing and writing happen in pieces that are worth it
-//! and while the bytes are still in the cache, of a long file in a thread of its own; what arrives early is
-//! written to its place at once and hashed later. Behind the content, in a sector of its own, a journal says up
-//! to where the file is whole. A process that is killed leaves what it has written in the system's page cache, so the next one goes
-//! on from there; whatever else may have happened to the bytes, the hash at the end finds it.
+//! What arrives in order is gathered and written in pieces that are worth it, of a long file in a thread of its
+//! own; what arrives early is written to its place at once. Behind the content, in a sector of its own, a journal
+//! says up to where the file is whole. A process that is killed leaves what it has written in the system's page
+//! cache, so the next one goes on from there.
+//!
+//! Other programs may write to the folder too. So what counts is not what was received but what is on the disk when
+//! all of it is there: it is read and hashed through the descriptor that gets the name, and a change of the file
+//! until it has the name is noticed. No name is trusted meanwhile, nor any link followed.
 
 mod journal;
 mod place;
@@ -16,10 +19,10 @@ use std::sync::Arc;
 
 use weir_transport::{RangeSet, Reassembly};
 
-use super::digest::{Digest, WriteFailed};
-use super::disk::{Disk, DiskFile, read_exact};
+use super::disk::{Disk, DiskFile, Watch, read_exact};
 use super::frame::{Hash, Header};
-use super::parts::{hash_parts, part_count};
+use super::parts::{hash_of, hash_parts, part_count};
+use super::writer::{WriteFailed, Writer};
 use journal::{JOURNAL_LEN, journal, journal_at, read_journal};
 use place::{LOOSE, MAX_AT_ONCE, RESUMABLE, place, places};
 pub(crate) use place::{is_partial, remove_leftovers};
@@ -39,8 +42,7 @@ pub(crate) struct Partial {
     ahead: RangeSet,
     /// How many ranges `ahead` may have.
     max_ahead: usize,
-    /// Of the beginning of the file, as far as it was hashed.
-    digest: Digest,
+    writer: Writer,
     /// What the journal says, if there is one.
     noted: u64,
     has_journal: bool,
@@ -94,7 +96,7 @@ impl Partial {
             staging: Vec::new(),
             ahead: RangeSet::new(),
             max_ahead: MAX_RANGES,
-            digest: Digest::new(disk.helpers()),
+            writer: Writer::new(disk.helpers()),
             noted: 0,
             has_journal: false,
             repairing: false,
@@ -192,7 +194,8 @@ impl Partial {
         if self.noted != self.prefix && !self.repairing {
             let journal = journal(self.prefix, self.size, &self.hash);
             let file = self.file()?;
-            let noted = self.digest.note(file.as_ref(), &journal, journal_at(self.size));
+            let at = journal_at(self.size);
+            let noted = self.writer.note(file.as_ref(), &journal, at, self.prefix);
             noted.map_err(|unwritten| unwritten.error)?;
             self.noted = self.prefix;
             self.has_journal = true;
@@ -205,45 +208,10 @@ impl Partial {
         self.prefix.saturating_sub(self.noted)
     }
 
-    /// How many bytes were written without being hashed.
-    pub(crate) fn unhashed(&self) -> u64 {
-        self.prefix.saturating_sub(self.staging.len() as u64 + self.digest.count())
-    }
-
-    /// Hashes up to `budget` bytes of what was written without being hashed: what was there when the
-    /// transfer was resumed, and what had arrived before its turn.
-    pub(crate) fn catch_up(&mut self, budget: u64) -> io::Result<()> {
-        if self.unhashed() == 0 {
-            return Ok(());
-        }
-        self.flush()?;
-        let file = self.file()?;
-        let until = self.prefix.min(self.digest.count().saturating_add(budget));
-        while self.digest.count() < until {
-            let at = self.digest.count();
-            self.staging.resize((until - at).min(CHUNK as u64) as usize, 0);
-            if let Err(error) = read_exact(file.as_ref(), at, &mut self.staging) {
-                // What was not read is nothing to be written.
-                self.staging.clear();
-                return Err(error);
-            }
-            self.digest.update(&self.staging).map_err(|unwritten| self.lose(unwritten))?;
-        }
-        self.staging.clear();
-        Ok(())
-    }
-
-    /// Whether the whole file has the hash that was announced.
-    pub(crate) fn verify(&mut self) -> io::Result<bool> {
-        self.flush()?;
-        self.catch_up(u64::MAX)?;
-        Ok(self.is_complete() && self.digest.hash().map_err(|at| self.lose(at))? == self.hash)
-    }
-
     /// Waits until all that has come is in the file.
     pub(crate) fn settle(&mut self) -> io::Result<()> {
         self.flush()?;
-        self.digest.settle().map_err(|unwritten| self.lose(unwritten))
+        self.writer.settle().map_err(|unwritten| self.lose(unwritten))
     }
 
     /// All has come: waits until it is in the file. Should the process be killed before the file gets its
@@ -259,19 +227,54 @@ impl Partial {
         Ok(())
     }
 
-    /// Brings the content, and nothing else, to the disk. The journal stays until the content is safe.
-    pub(crate) fn seal(&mut self) -> io::Result<()> {
+    /// Brings the content, and nothing else, to the disk, and reads it from there. Returns what shows whether it
+    /// changes afterwards; `None` if its hash is another one than was announced. The journal stays until the
+    /// content is safe.
+    pub(crate) fn seal(&mut self) -> io::Result<Option<Watch>> {
+        self.settle()?;
         let file = self.file()?;
         if self.has_journal {
             file.sync()?;
         }
         file.set_size(self.size)?;
-        file.sync()
+        (self.has_journal, self.noted) = (false, self.prefix);
+        // What another program has mapped is written back and protected: what it writes from now on shows.
+        file.sync()?;
+        let watch = file.watch()?;
+        let right = self.is_complete()
+            && hash_of(file.as_ref(), &mut |_| Ok(()))? == (self.size, self.hash)
+            && file.is_unchanged(&watch)?;
+        Ok(right.then_some(watch))
+    }
+
+    /// Gives the file that was sealed a name that is free. Returns whether it is what was sealed: else nothing
+    /// has the name.
+    pub(crate) fn give_name(&mut self, to: &Path, watch: &Watch) -> io::Result<bool> {
+        let file = self.file()?;
+        if file.names()? != 1 || !file.is_unchanged(watch)? {
+            return Ok(false);
+        }
+        file.give_name(&self.path, to)?;
+        if file.is_at(to) && file.is_unchanged(watch)? {
+            file.end_watch()?;
+            return Ok(true);
+        }
+        if file.is_at(to) {
+            self.disk.remove(to)?;
+            // Else a power failure could bring the name back, and take the next one for it.
+            self.disk.sync_folder(to.parent().unwrap_or(Path::new(".")))?;
+        }
+        Ok(false)
     }
 
     /// Where it is, or is to be once there is something of it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where it is, once there is something of it.
+    pub(crate) fn made_at(&self) -> Option<&Path> {
+        self.file.as_ref().map(|_| &*self.path)
     }
 
     /// On which disk.
@@ -303,7 +306,7 @@ impl Partial {
             self.ahead.insert(good..self.size, self.max_ahead);
         }
         self.prefix = first.start;
-        self.digest = Digest::new(self.disk.helpers());
+        self.writer = Writer::new(self.disk.helpers());
         self.repairing = true;
         Ok(())
     }
@@ -315,7 +318,7 @@ impl Partial {
             self.settle()?;
             self.ahead = RangeSet::new();
             self.prefix = self.size;
-            self.digest = Digest::new(self.disk.helpers());
+            self.writer = Writer::new(self.disk.helpers());
             self.repairing = false;
         }
         Ok(())
@@ -357,11 +360,11 @@ impl Partial {
         Ok(())
     }
 
-    /// Removes it.
+    /// Removes it, unless another program has put something else in its place.
     pub(crate) fn discard(self) -> io::Result<()> {
-        match self.file {
-            Some(_held) => self.disk.remove(&self.path),
-            None => Ok(()),
+        match &self.file {
+            Some(file) if file.is_at(&self.path) => self.disk.remove(&self.path),
+            _ => Ok(()),
         }
     }
 
@@ -385,7 +388,7 @@ impl Partial {
                 return Ok(file);
             }
         }
-        Err(io::Error::other(format!("{MAX_AT_ONCE} senders are sending it already")))
+        Err(io::Error::other(format!("all {MAX_AT_ONCE} places of its partial files are taken")))
     }
 
     fn append(&mut self, mut bytes: &[u8]) -> io::Result<()> {
@@ -393,9 +396,6 @@ impl Partial {
         if last && self.staging.is_empty() {
             // A small file comes all at once.
             self.file()?.write_all_at(bytes, self.prefix)?;
-            if self.digest.count() == self.prefix {
-                self.digest.update(bytes).map_err(|unwritten| self.lose(unwritten))?;
-            }
             self.prefix += bytes.len() as u64;
             return Ok(());
         }
@@ -431,16 +431,10 @@ impl Partial {
         }
         let file = self.file()?;
         let at = self.prefix - self.staging.len() as u64;
-        let kept = if self.digest.count() == at {
-            let piece = std::mem::take(&mut self.staging);
-            let empty = self.digest.take(&file, piece, self.size - self.prefix);
-            empty.map(|empty| self.staging = empty)
-        } else {
-            let written = file.write_all_at(&self.staging, at);
-            self.staging.clear();
-            written.map_err(|error| WriteFailed { at, error })
-        };
-        kept.map_err(|unwritten| self.lose(unwritten))
+        let piece = std::mem::take(&mut self.staging);
+        let empty = self.writer.take(&file, piece, at, self.size - self.prefix);
+        self.staging = empty.map_err(|unwritten| self.lose(unwritten))?;
+        Ok(())
     }
 
     /// What is not written is not there, should anyone go on from here.
@@ -451,14 +445,12 @@ impl Partial {
             self.noted = 0;
         }
         self.staging.clear();
-        self.digest = Digest::new(self.disk.helpers());
+        self.writer = Writer::new(self.disk.helpers());
         unwritten.error
     }
 }
 
-/// Bytes gathered before hashing: more than BLAKE3 needs to use the whole width of the processor, less
-/// than a core's cache. A power of two, at whose multiples in the file pieces end: others BLAKE3 has to
-/// take apart.
+/// Bytes gathered before writing: less than a core's cache. A power of two, at whose multiples in the file pieces end.
 const CHUNK: usize = 256 << 10;
 /// The first memory for gathering.
 const LEAST_STAGING: usize = 16 << 10;

@@ -1,4 +1,4 @@
-//! The parts of a file and their hashes, so that damage costs a part and not the file.
+//! The hash of a file, and its parts with theirs, so that damage costs a part and not the file.
 //!
 //! A part is a subtree of BLAKE3's tree, its hash that subtree's chaining value: the hash of the file
 //! follows from those of its parts (BLAKE3 specification §2.1, §2.4). A receiver that knows the former can find
@@ -12,6 +12,29 @@ use blake3::hazmat::{HasherExt, Mode, merge_subtrees_non_root, merge_subtrees_ro
 
 use super::disk::{DiskFile, read_exact};
 use super::frame::Hash;
+
+/// The size and hash of what is in a file. `watch` receives now and then how much is read; its error
+/// ends the reading.
+pub(crate) fn hash_of(
+    file: &dyn DiskFile,
+    watch: &mut dyn FnMut(u64) -> io::Result<()>,
+) -> io::Result<(u64, Hash)> {
+    let mut hasher = Hasher::new();
+    let mut buffer = vec![0; 256 << 10];
+    let mut reported = 0;
+    loop {
+        match file.read_at(&mut buffer, hasher.count()) {
+            Ok(0) => return Ok((hasher.count(), *hasher.finalize().as_bytes())),
+            Ok(len) => hasher.update(&buffer[..len]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        if hasher.count() >= reported + (64 << 20) {
+            reported = hasher.count();
+            watch(reported)?;
+        }
+    }
+}
 
 /// How long each part of a file of `size` bytes is, but the last.
 pub(crate) fn part_len(size: u64) -> u64 {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::disk::{Disk, DiskFile, Entry, Helpers, StoredFile, SystemDisk};
+use super::disk::{Disk, DiskFile, Entry, Helpers, StoredFile, SystemDisk, Watch};
 use super::frame::Header;
 
 /// A folder that is gone when the test is over.
@@ -71,13 +71,13 @@ impl Disk for TestDisk {
         Ok(SystemDisk.open_locked(path)?.map(|file| self.counted(file)))
     }
 
+    fn lock_to_remove(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        SystemDisk.lock_to_remove(path)
+    }
+
     fn entry(&self, path: &Path) -> Option<Entry> {
         self.lookups.fetch_add(1, Ordering::Relaxed);
         SystemDisk.entry(path)
-    }
-
-    fn rename_to_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        SystemDisk.rename_to_new(from, to)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -129,5 +129,29 @@ impl DiskFile for TestFile {
 
     fn sync(&self) -> io::Result<()> {
         self.0.sync()
+    }
+
+    fn watch(&self) -> io::Result<Watch> {
+        self.0.watch()
+    }
+
+    fn is_unchanged(&self, since: &Watch) -> io::Result<bool> {
+        self.0.is_unchanged(since)
+    }
+
+    fn end_watch(&self) -> io::Result<()> {
+        self.0.end_watch()
+    }
+
+    fn names(&self) -> io::Result<u64> {
+        self.0.names()
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        self.0.is_at(path)
+    }
+
+    fn give_name(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.0.give_name(from, to)
     }
 }

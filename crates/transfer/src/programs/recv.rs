@@ -223,8 +223,9 @@ impl Sessions {
             finalizer: Rc::clone(&finalizer),
             tidied_at: now,
         };
-        core.listen(config(), move |_| {
-            Some(Incoming::new(folder.clone(), Rc::clone(&shared), finalizer.handle()))
+        core.listen(config(), move |remote| {
+            let session = Incoming::new(folder.clone(), Rc::clone(&shared), finalizer.handle());
+            Some(session.coming_from(remote.ip()))
         });
         sessions
     }

@@ -13,6 +13,9 @@ mod disk;
 mod endpoint;
 mod frames;
 mod input;
+#[path = "../simulation/intruder.rs"]
+#[allow(dead_code, reason = "the simulation uses all of it")]
+mod intruder;
 mod keys;
 #[path = "../simulation/script.rs"]
 mod script;

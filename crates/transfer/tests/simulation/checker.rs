@@ -143,6 +143,11 @@ impl Checker {
         self.disk_fault = true;
     }
 
+    /// Another program changes what was acknowledged.
+    pub(crate) fn on_intruder(&mut self) {
+        self.disk_fault = true;
+    }
+
     /// Files that were given names: they are what was sent.
     pub(crate) fn on_published(&mut self, machine: &Machine) {
         for path in machine.take_published() {

@@ -10,9 +10,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use weir_transfer::file::{Disk, DiskFile, Entry, Helpers};
+use weir_transfer::file::{Disk, DiskFile, Entry, Helpers, Watch};
 use weir_units::{Rng, stream};
 
+use super::intruder::{self, Intruder};
 use super::tally::Tally;
 
 /// The disk of a machine, which outlives its processes.
@@ -34,9 +35,9 @@ pub(crate) enum Death {
 }
 
 #[derive(Debug)]
-struct State {
-    inodes: BTreeMap<u64, Inode>,
-    names: BTreeMap<PathBuf, u64>,
+pub(super) struct State {
+    pub(super) inodes: BTreeMap<u64, Inode>,
+    pub(super) names: BTreeMap<PathBuf, u64>,
     /// The names that survive the machine, and what was done to them since.
     durable_names: BTreeMap<PathBuf, u64>,
     unsynced: Vec<NameChange>,
@@ -48,31 +49,38 @@ struct State {
     /// At which operation something dies.
     doom: Option<(u64, Death)>,
     died: Option<Death>,
-    rng: Rng,
+    pub(super) rng: Rng,
+    /// Another program that writes to the folder, and when it does, in operations.
+    intruder: Option<Intruder>,
     /// How many bytes there may be.
     capacity: u64,
     /// One of this many operations fails with an input/output error,
     error_every: Option<u64>,
     /// and the one with this number.
     error_at: Option<u64>,
-    operations: u64,
-    tally: Tally,
+    pub(super) operations: u64,
+    pub(super) tally: Tally,
     /// Names that a file was given for good, in order.
     published: Vec<PathBuf>,
 }
 
-#[derive(Debug, Default)]
-struct Inode {
-    content: Vec<u8>,
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inode {
+    pub(super) content: Vec<u8>,
     /// What survives the machine.
-    durable: Vec<u8>,
-    dirty: bool,
+    pub(super) durable: Vec<u8>,
+    pub(super) dirty: bool,
+    /// Changes of the content, which the time of modification shows.
+    pub(super) changes: i64,
+    /// It has its final name: it is not the receiver's any more.
+    pub(super) is_published: bool,
+    /// A symbolic link, whose target is the content.
+    pub(super) is_link: bool,
 }
 
 #[derive(Clone, Debug)]
-enum NameChange {
+pub(super) enum NameChange {
     Create(PathBuf, u64),
-    Rename(PathBuf, PathBuf),
     Remove(PathBuf),
 }
 
@@ -97,6 +105,7 @@ impl Machine {
             doom: None,
             died: None,
             rng: stream(seed, name),
+            intruder: None,
             capacity: DISK,
             error_every: None,
             error_at: None,
@@ -167,11 +176,19 @@ impl Machine {
         state.error_at = Some(state.operations + after);
     }
 
+    /// From now on another program changes the receiver's partial files.
+    pub(crate) fn intrude(&self, intruder: Intruder) {
+        let mut state = self.state();
+        let now = state.operations;
+        state.intruder = Some(intruder.after(now));
+    }
+
     /// Puts a file there for good.
     pub(crate) fn put(&self, path: &Path, content: &[u8]) {
         let mut state = self.state();
         let inode = state.take_number();
-        let file = Inode { content: content.to_vec(), durable: content.to_vec(), dirty: false };
+        let (content, durable) = (content.to_vec(), content.to_vec());
+        let file = Inode { content, durable, ..Inode::default() };
         state.inodes.insert(inode, file);
         state.names.insert(path.to_owned(), inode);
         state.durable_names.insert(path.to_owned(), inode);
@@ -198,9 +215,16 @@ impl Machine {
         state.names.iter().map(|(name, inode)| (name.clone(), len(inode))).collect()
     }
 
-    /// Names that files were given since this was last asked.
+    /// Names that files were given since this was last asked, but for those that were taken back.
     pub(crate) fn take_published(&self) -> Vec<PathBuf> {
-        std::mem::take(&mut self.state().published)
+        let mut state = self.state();
+        let mut published = std::mem::take(&mut state.published);
+        published.retain(|path| {
+            let inode = state.names.get(path).and_then(|inode| state.inodes.get(inode));
+            // A process that dies before it has looked at the file again has said nothing of it.
+            state.intruder.is_none() || inode.is_some_and(|inode| inode.is_published)
+        });
+        published
     }
 
     pub(crate) fn tally(&self) -> Tally {
@@ -212,14 +236,29 @@ impl Machine {
 }
 
 impl State {
-    fn take_number(&mut self) -> u64 {
+    pub(super) fn take_number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
     fn used(&self) -> u64 {
-        let named = self.names.values().map(|inode| self.inodes[inode].content.len() as u64);
-        named.sum()
+        let named: BTreeSet<_> = self.names.values().collect();
+        named.into_iter().map(|inode| self.inodes[inode].content.len() as u64).sum()
+    }
+
+    fn names_of(&self, inode: u64) -> u64 {
+        self.names.values().filter(|named| **named == inode).count() as u64
+    }
+
+    pub(super) fn name(&mut self, path: &Path, inode: u64) {
+        self.names.insert(path.to_owned(), inode);
+        self.unsynced.push(NameChange::Create(path.to_owned(), inode));
+    }
+
+    pub(super) fn unname(&mut self, path: &Path) -> Option<u64> {
+        let inode = self.names.remove(path)?;
+        self.unsynced.push(NameChange::Remove(path.to_owned()));
+        Some(inode)
     }
 
     fn die(&mut self, death: Death) {
@@ -267,6 +306,10 @@ impl State {
             return Err(io::Error::other("the process is dead"));
         }
         self.operations += 1;
+        if let Some(mut intruder) = self.intruder.take() {
+            intruder.on_operation(self);
+            self.intruder = Some(intruder);
+        }
         if let Some((at, death)) = self.doom
             && self.operations >= at
         {
@@ -327,6 +370,7 @@ impl State {
             file.content.resize(file.content.len().max(end), 0);
             file.content[offset as usize..end].copy_from_slice(&bytes[..written]);
             file.dirty = true;
+            file.changes += 1;
         }
         if written < bytes.len() {
             self.tally.count("writes to a full disk");
@@ -349,11 +393,6 @@ fn apply(names: &mut BTreeMap<PathBuf, u64>, change: NameChange) {
         NameChange::Create(name, inode) => {
             names.insert(name, inode);
         }
-        NameChange::Rename(from, to) => {
-            if let Some(inode) = names.remove(&from) {
-                names.insert(to, inode);
-            }
-        }
         NameChange::Remove(name) => {
             names.remove(&name);
         }
@@ -361,6 +400,11 @@ fn apply(names: &mut BTreeMap<PathBuf, u64>, change: NameChange) {
 }
 
 impl Inode {
+    /// What shows whether the content changes.
+    fn state(&mut self) -> Watch {
+        Watch { size: self.content.len() as u64, modified: (self.changes, 0) }
+    }
+
     /// The content after the machine went down: of each sector and of the length the old or the new.
     /// Returns how many sectors are old.
     fn tear(&mut self, rng: &mut Rng) -> u64 {
@@ -400,6 +444,33 @@ impl ProcessDisk {
         self.state().process == Some(self.process)
     }
 
+    /// Locks a file for the caller; `None` if another one has it, or it is not `suitable`.
+    fn lock(
+        &self,
+        path: &Path,
+        suitable: impl Fn(&State, u64) -> bool,
+    ) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        let lock = |state: &mut State| {
+            let handle = state.take_number();
+            let inode = match state.names.get(path) {
+                Some(inode) => *inode,
+                None => {
+                    let inode = state.take_number();
+                    state.inodes.insert(inode, Inode::default());
+                    state.name(path, inode);
+                    inode
+                }
+            };
+            if state.locks.contains_key(&inode) || !suitable(state, inode) {
+                return Ok(None);
+            }
+            state.locks.insert(inode, handle);
+            Ok(Some((inode, handle)))
+        };
+        let locked = self.state().act(self.process, lock)?;
+        Ok(locked.map(|(inode, handle)| self.file(inode, handle)))
+    }
+
     fn file(&self, inode: u64, handle: u64) -> Arc<dyn DiskFile> {
         Arc::new(OpenFile { disk: self.clone(), inode, handle })
     }
@@ -413,55 +484,26 @@ impl Disk for ProcessDisk {
     }
 
     fn open_locked(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
-        let lock = |state: &mut State| {
-            let handle = state.take_number();
-            let inode = match state.names.get(path) {
-                Some(inode) => *inode,
-                None => {
-                    let inode = state.take_number();
-                    state.inodes.insert(inode, Inode::default());
-                    state.names.insert(path.to_owned(), inode);
-                    state.unsynced.push(NameChange::Create(path.to_owned(), inode));
-                    inode
-                }
-            };
-            if state.locks.contains_key(&inode) {
-                return Ok(None);
-            }
-            state.locks.insert(inode, handle);
-            Ok(Some((inode, handle)))
-        };
-        let locked = self.state().act(self.process, lock)?;
-        Ok(locked.map(|(inode, handle)| self.file(inode, handle)))
+        self.lock(path, |state, inode| state.names_of(inode) == 1 && !state.inodes[&inode].is_link)
+    }
+
+    fn lock_to_remove(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
+        if !self.state().names.contains_key(path) {
+            return Ok(None);
+        }
+        self.lock(path, |state, inode| !state.inodes[&inode].is_link)
     }
 
     fn entry(&self, path: &Path) -> Option<Entry> {
         let find = |state: &mut State| state.names.get(path).copied().ok_or_else(gone);
         let mut state = self.state();
         let inode = state.act(self.process, find).ok()?;
-        Some(Entry::File(state.inodes.get(&inode)?.content.len() as u64))
-    }
-
-    fn rename_to_new(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let rename = |state: &mut State| {
-            if state.names.contains_key(to) {
-                return Err(io::ErrorKind::AlreadyExists.into());
-            }
-            let inode = state.names.remove(from).ok_or_else(gone)?;
-            state.names.insert(to.to_owned(), inode);
-            state.unsynced.push(NameChange::Rename(from.to_owned(), to.to_owned()));
-            state.published.push(to.to_owned());
-            Ok(())
-        };
-        self.state().act(self.process, rename)
+        let there = state.inodes.get(&inode)?;
+        Some(if there.is_link { Entry::Other } else { Entry::File(there.content.len() as u64) })
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        let remove = |state: &mut State| {
-            state.names.remove(path).ok_or_else(gone)?;
-            state.unsynced.push(NameChange::Remove(path.to_owned()));
-            Ok(())
-        };
+        let remove = |state: &mut State| state.unname(path).map(drop).ok_or_else(gone);
         self.state().act(self.process, remove)
     }
 
@@ -532,6 +574,7 @@ impl DiskFile for OpenFile {
         self.act(|inode| {
             inode.content.resize(size as usize, 0);
             inode.dirty = true;
+            inode.changes += 1;
         })
     }
 
@@ -540,6 +583,53 @@ impl DiskFile for OpenFile {
             inode.durable.clone_from(&inode.content);
             inode.dirty = false;
         })
+    }
+
+    fn watch(&self) -> io::Result<Watch> {
+        self.act(Inode::state)
+    }
+
+    fn is_unchanged(&self, since: &Watch) -> io::Result<bool> {
+        let compare = |state: &mut State| {
+            let has_final_name = state.names.iter().any(|(path, inode)| {
+                *inode == self.inode && !intruder::is_its(path) && !intruder::is_partial(path)
+            });
+            let inode = state.inodes.get_mut(&self.inode).ok_or_else(gone)?;
+            let same = inode.state() == *since;
+            // Nothing is promised of what happens after this look at it.
+            inode.is_published |= same && has_final_name;
+            Ok(same)
+        };
+        self.disk.state().act(self.disk.process, compare)
+    }
+
+    fn end_watch(&self) -> io::Result<()> {
+        self.act(|_| ())
+    }
+
+    fn names(&self) -> io::Result<u64> {
+        let names = |state: &mut State| Ok(state.names_of(self.inode));
+        self.disk.state().act(self.disk.process, names)
+    }
+
+    fn is_at(&self, path: &Path) -> bool {
+        let find = |state: &mut State| Ok(state.names.get(path) == Some(&self.inode));
+        self.disk.state().act(self.disk.process, find).unwrap_or(false)
+    }
+
+    fn give_name(&self, _: &Path, to: &Path) -> io::Result<()> {
+        let link = |state: &mut State| {
+            if state.names.contains_key(to) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            if state.names_of(self.inode) == 0 {
+                return Err(gone());
+            }
+            state.name(to, self.inode);
+            state.published.push(to.to_owned());
+            Ok(())
+        };
+        self.disk.state().act(self.disk.process, link)
     }
 }
 

@@ -14,6 +14,7 @@ mod checker;
 mod disk;
 mod hostile;
 mod hosts;
+mod intruder;
 mod network;
 mod plan;
 mod script;
@@ -23,7 +24,7 @@ mod world;
 use disk::Death;
 use plan::{Fault, Plan};
 use tally::Tally;
-use weir_units::{Duration, Instant};
+use weir_units::{Duration, Instant, stream};
 use world::World;
 
 struct Outcome {
@@ -150,6 +151,39 @@ fn every_operation_of_the_disk_may_fail_after_every_death() {
     assert!(errors > 100, "{errors} errors: there was something to look at");
 }
 
+/// Another program on the receiver's disk changes partial files at any of its operations, also while the receiver is
+/// killed and goes on with them: what it has changed never gets a name.
+#[test]
+#[expect(clippy::print_stdout, reason = "a run of many seeds prints their number")]
+fn what_another_program_changes_is_never_published() {
+    let count = number("WEIR_FILE_SEEDS").unwrap_or(SEEDS);
+    let first = number("WEIR_FILE_FIRST").unwrap_or(1);
+    let mut tally = Tally::default();
+    for seed in first..first + count {
+        let mut rng = stream(seed, "a receiver that shares its disk");
+        let mut faults = vec![(1, Fault::Intrude(INTRUDED))];
+        if plan::one_in(&mut rng, 3) {
+            let death = if plan::one_in(&mut rng, 3) { Death::Machine } else { Death::Process };
+            let doom = Fault::DoomReceiver(rng.below(INTRUDED), death, Duration::from_millis(20));
+            faults.push((1, doom));
+        }
+        let mut plan = small(&faults);
+        let most = [3_000, 300_000, 2 << 20][rng.below(3) as usize];
+        plan.senders[0].files[0].2 = rng.below(most) as usize;
+        let outcome = run(seed, &plan, false);
+        assert_eq!(
+            outcome.violation, None,
+            "seed {seed}: WEIR_FILE_FIRST={seed} WEIR_FILE_SEEDS=1"
+        );
+        tally.add_all(&outcome.tally);
+    }
+    println!("{count} seeds\n{tally}");
+    let changes = tally.get("changes by another program");
+    assert!(changes > count, "{changes} changes: there was something to look at");
+}
+
+/// Operations of the disk within which another program comes.
+const INTRUDED: u64 = 40;
 /// More than a small transfer has.
 const OPERATIONS: u64 = 24;
 /// What fits into a few seconds.

@@ -85,6 +85,8 @@ pub(crate) enum Fault {
     DiskErrors(u64),
     /// The operation fails that comes after this many others.
     DiskError(u64),
+    /// Another program changes partial files at some of this many operations.
+    Intrude(u64),
     /// The end of what lasted.
     Reconnect,
     Resume,

@@ -92,7 +92,7 @@ fn a_waiting_segment_is_discarded_once_its_bytes_are_acknowledged() {
     server.handle_timeout(later);
     let ack = server.poll_transmit(later).expect("an acknowledgement");
     peer.connection.handle_segment(later, &ack.segment, Ecn::NotEct);
-    peer.step(later);
+    peer.step(later, &Limits::default());
     assert_eq!(peer.application.acked, u64::from(first.payload_len));
 
     let (sink, mut outbox) = (Lengths::default(), Outbox::new());
@@ -106,7 +106,7 @@ fn a_waiting_segment_is_discarded_once_its_bytes_are_acknowledged() {
 /// A peer that sends a datagram now and then holds no place at a limit of connections: only new bytes count, and
 /// only once it has said what it wants.
 #[test]
-fn a_connection_is_active_while_it_brings_something_new() {
+fn only_new_bytes_of_an_announced_file_are_progress() {
     let start = Instant::from_nanos(1_000_000_000);
     let (mut peer, mut server) = pair(start);
     let mut datagrams = Vec::new();
@@ -121,11 +121,12 @@ fn a_connection_is_active_while_it_brings_something_new() {
     let mut arrive = |seconds, datagram: &[u8], established| {
         peer.application.established = established;
         peer.receive(at(seconds), datagram, Ecn::NotEct, &mut Vec::new(), &mut Vec::new());
-        peer.step(at(seconds));
+        peer.step(at(seconds), &Limits::default());
         assert_eq!(peer.heard_at, at(seconds));
-        peer.active_at
+        peer.pace.rate(at(seconds))
     };
-    assert_eq!(arrive(1, &datagrams[0], false), start, "nothing is announced");
-    assert_eq!(arrive(2, &datagrams[1], true), at(2));
-    assert_eq!(arrive(7, &datagrams[1], true), at(2), "a copy is nothing new");
+    assert_eq!(arrive(1, &datagrams[0], false), 0, "nothing is announced");
+    assert_eq!(arrive(2, &datagrams[1], true), 50);
+    assert_eq!(arrive(4, &datagrams[1], true), 25, "a copy is nothing new");
+    assert_eq!(arrive(7, &datagrams[1], true), 0, "another interval has begun");
 }

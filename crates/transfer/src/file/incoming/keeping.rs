@@ -1,4 +1,4 @@
-//! How what arrives becomes a file: written, hashed, noted, and kept when its hash is right.
+//! How what arrives becomes a file: written, noted, and kept when its hash is right.
 
 use std::io;
 use std::ops::Range;
@@ -22,10 +22,32 @@ impl Incoming {
         let Some(claim) = &self.claim else { return };
         let offset = self.offset + (at - self.piece.start);
         match claim.write(offset, bytes) {
-            Ok(()) => self.on_written(bytes.len() as u64),
+            Ok(()) => {
+                self.note_origin();
+                self.on_written(bytes.len() as u64);
+            }
             Err(error) => self.on_disk_error(&error),
         }
         self.charge_staging();
+    }
+
+    /// Whose share of partial files the present one counts for, once there is one.
+    fn note_origin(&mut self) {
+        let number = self.number();
+        let (Some(origin), Some(claim)) = (self.origin, &self.claim) else { return };
+        if self.noted_origin_of == Some(number) {
+            return;
+        }
+        let upkeep = &self.shared.upkeep;
+        let made = claim.with(|partial| {
+            partial.made_at().is_some_and(|path| {
+                upkeep.on_begun(path, origin);
+                true
+            })
+        });
+        if made == Some(true) {
+            self.noted_origin_of = Some(number);
+        }
     }
 
     /// Other sessions write too, so what was admitted may be too much by now.
@@ -72,14 +94,6 @@ impl Incoming {
             return self.on_disk_error(&error);
         }
         file.arrived_ns = Some(clock::monotonic_nanos());
-        // What little remains to be hashed is done at once, and the rest in a finishing thread.
-        if partial.unhashed() <= HASHED_AT_ONCE {
-            match partial.verify() {
-                Ok(true) => file.verified_ns = Some(clock::monotonic_nanos()),
-                Ok(false) => {}
-                Err(error) => return self.on_disk_error(&error),
-            }
-        }
         let hash = *partial.content().1;
         let mark = self.handle.keep(number, &file.name, partial);
         self.shared.claims.finish(hash, mark);
@@ -232,8 +246,7 @@ impl Incoming {
         }
     }
 
-    /// What is to be done for the present file in every step: a little hashing, and now and then, for
-    /// slow transfers too, its journal.
+    /// What is to be done for the present file now and then, for slow transfers too: its journal.
     pub(super) fn maintain(&mut self, now: Instant) {
         let Some(claim) = &self.claim else { return };
         if claim.is_lost() {
@@ -242,15 +255,11 @@ impl Incoming {
             return self.break_off("the same file is coming from another sender".to_owned());
         }
         claim.listen(now);
-        let note = now.saturating_since(self.noted_at) >= NOTED_EVERY;
-        if note {
-            self.noted_at = now;
+        if now.saturating_since(self.noted_at) < NOTED_EVERY {
+            return;
         }
+        self.noted_at = now;
         let tended = claim.with(|partial| {
-            partial.catch_up(HASHED_PER_TURN)?;
-            if !note {
-                return Ok(());
-            }
             // One that sends slowly holds no memory between its bytes.
             if partial.unnoted() < SLOW {
                 partial.note()?;
@@ -267,10 +276,5 @@ impl Incoming {
 
 /// Bytes after which the journal is written, too.
 const NOTED_AFTER: u64 = 4 << 20;
-/// How much is hashed in a step of what was written without being hashed: half a millisecond, and more than
-/// arrives in a step.
-const HASHED_PER_TURN: u64 = 1 << 20;
 /// Whose bytes since the last note fit into half of what is gathered has no use for the memory at once.
 const SLOW: u64 = 128 << 10;
-/// A header may name a file that is all there.
-const HASHED_AT_ONCE: u64 = 256 << 10;

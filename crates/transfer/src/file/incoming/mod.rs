@@ -8,11 +8,13 @@ mod keeping;
 mod session_files;
 
 use std::io;
+use std::net::IpAddr;
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Weak;
 
 use weir_sockets::clock;
+use weir_sockets::places::Origin;
 use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Duration, Instant};
 
@@ -87,6 +89,9 @@ impl IncomingFile {
 #[derive(Debug)]
 pub struct Incoming {
     folder: Folder,
+    /// Where its sender is, and the file for which that was recorded.
+    origin: Option<Origin>,
+    noted_origin_of: Option<u32>,
     handle: FinalizerHandle,
     inbox: Inbox,
     outbox: Outbox,
@@ -184,8 +189,16 @@ impl Incoming {
             broken: None,
             finished: false,
             folder,
+            origin: None,
+            noted_origin_of: None,
             handle,
         }
+    }
+
+    /// The same session, whose sender has this address.
+    pub(crate) fn coming_from(mut self, ip: IpAddr) -> Self {
+        self.origin = Some(Origin::of(ip));
+        self
     }
 
     /// The files that were announced so far, but for those that are only counted.

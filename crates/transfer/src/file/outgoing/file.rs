@@ -7,10 +7,9 @@ use std::sync::Arc;
 use weir_sockets::clock;
 
 use crate::file::brought::TransferredBytes;
-use crate::file::disk::{Disk, DiskFile, SystemDisk};
-use crate::file::finalizer::hash_of;
+use crate::file::disk::{Disk, DiskFile, FileState, SystemDisk};
 use crate::file::frame::{Hash, Header, Tally, Verdict};
-use crate::file::parts::{hash_of_parts, hash_parts, part_count};
+use crate::file::parts::{hash_of, hash_of_parts, hash_parts, part_count};
 use crate::file::plain;
 
 /// A file that is to be sent, and what is known of its way.
@@ -22,6 +21,8 @@ pub struct OutgoingFile {
     pub disk: Arc<dyn Disk>,
     /// What is sent to the receiver about it.
     pub header: Header,
+    /// Its state before it was read.
+    state: FileState,
     /// What the receiver had of it before, once it has said so.
     pub resumed_from: Option<u64>,
     /// How much of it is there, as far as the receiver has said.
@@ -63,6 +64,7 @@ impl OutgoingFile {
         watch: &mut dyn FnMut(u64, u64) -> io::Result<()>,
     ) -> io::Result<Self> {
         let file = disk.open(path)?;
+        let state = file.present_state()?;
         let all = file.size()?;
         let (size, hash): (u64, Hash) = hash_of(file.as_ref(), &mut |done| watch(done, all))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -70,6 +72,7 @@ impl OutgoingFile {
             path: path.to_owned(),
             disk,
             header: Header { name, size, hash },
+            state,
             resumed_from: None,
             arrived: 0,
             brought: TransferredBytes::default(),
@@ -105,6 +108,12 @@ impl OutgoingFile {
         self.verdict = None;
         self.ended_ns = None;
         Ok(true)
+    }
+
+    /// Whether it is another file now than the one that was read first, or has changed in any way since. The one that
+    /// its receiver has kept has the content of `header.hash` nevertheless.
+    pub fn has_changed(&self) -> bool {
+        self.open().and_then(|file| file.present_state()).map_or(true, |now| now != self.state)
     }
 
     pub(in crate::file) fn open(&self) -> io::Result<Arc<dyn DiskFile>> {

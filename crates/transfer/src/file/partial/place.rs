@@ -23,7 +23,7 @@ pub(crate) fn is_partial(path: &Path) -> bool {
 /// be removed does no harm.
 pub(crate) fn remove_leftovers(disk: &dyn Disk, folder: &Path, hash: &Hash) {
     for path in places(folder, hash, RESUMABLE).filter(|path| disk.entry(path).is_some()) {
-        if let Ok(Some(_ours)) = disk.open_locked(&path) {
+        if let Ok(Some(_ours)) = disk.lock_to_remove(&path) {
             let _ = disk.remove(&path);
         }
     }

@@ -1,4 +1,5 @@
 use std::fs;
+use std::os::unix::fs::FileExt;
 
 use proptest::prelude::*;
 
@@ -19,7 +20,6 @@ enum Op {
         len: usize,
     },
     Note,
-    CatchUp(u64),
     /// The process is killed: what was only in its memory is gone.
     Kill,
 }
@@ -29,7 +29,6 @@ fn op() -> impl Strategy<Value = Op> {
         8 => (-2_000..4_000i64, 1..3_000usize).prop_map(|(from, len)| Op::Arrive { from, len }),
         2 => (Just(0i64), 30_000..70_000usize).prop_map(|(from, len)| Op::Arrive { from, len }),
         1 => Just(Op::Note),
-        1 => (0..50_000u64).prop_map(Op::CatchUp),
         1 => Just(Op::Kill),
     ]
 }
@@ -53,7 +52,6 @@ proptest! {
                     partial.write(start as u64, &content[start..end]).expect("space");
                 }
                 Op::Note => partial.note().expect("space"),
-                Op::CatchUp(budget) => partial.catch_up(budget).expect("readable"),
                 Op::Kill => {
                     // A complete file needs no journal.
                     let (noted, complete) = (partial.noted, partial.is_complete());
@@ -69,8 +67,7 @@ proptest! {
         let rest = partial.prefix() as usize;
         partial.write(rest as u64, &content[rest..]).expect("space");
         prop_assert!(partial.is_complete());
-        prop_assert!(partial.verify().expect("readable"));
-        partial.seal().expect("space");
+        prop_assert!(partial.seal().expect("space").is_some());
         prop_assert_eq!(fs::read(partial.path()).expect("it is there"), content);
     }
 }
@@ -123,7 +120,7 @@ fn a_file_of_the_announced_size_without_a_journal_counts_as_there() {
     drop(first);
     let mut second = open(&folder, &header).expect("writable");
     assert!(second.is_complete());
-    assert!(second.verify().expect("readable"));
+    assert!(second.seal().expect("readable").is_some());
 }
 
 #[test]
@@ -152,21 +149,89 @@ fn other_bytes_than_announced_do_not_verify() {
     let mut wrong = content;
     wrong[70_000] ^= 1;
     partial.write(0, &wrong).expect("space");
-    assert!(partial.is_complete() && !partial.verify().expect("readable"));
+    assert!(partial.is_complete() && partial.seal().expect("readable").is_none());
     let path = partial.path().to_owned();
     partial.discard().expect("removable");
     assert!(!path.exists());
 }
 
 #[test]
-fn a_link_in_the_place_of_a_partial_file_is_not_followed() {
-    let folder = TempDir::new();
-    let header = header_of("x", &noise(10));
-    let path = open(&folder, &header).expect("readable").path().to_owned();
+fn what_others_put_in_the_place_of_a_partial_file_is_left_alone() {
+    let (folder, content) = (TempDir::new(), noise(1000));
+    let header = header_of("x", &content);
+    let place = open(&folder, &header).expect("readable").path().to_owned();
     let elsewhere = folder.path().join("elsewhere");
-    std::os::unix::fs::symlink(&elsewhere, &path).expect("links");
-    assert!(open(&folder, &header).is_err());
-    assert!(!elsewhere.exists());
+    let plant: [fn(&Path, &Path); 4] = [
+        |place, target| std::os::unix::fs::symlink(target, place).expect("links"),
+        |place, _| fs::create_dir(place).expect("writable"),
+        |place, target| {
+            fs::write(target, [3; 2000]).expect("writable");
+            fs::hard_link(target, place).expect("links");
+        },
+        |place, _| {
+            fs::write(place, b"").expect("writable");
+            fs::set_permissions(place, std::os::unix::fs::PermissionsExt::from_mode(0o000))
+                .expect("ours");
+        },
+    ];
+    for (n, plant) in plant.into_iter().enumerate() {
+        plant(&place, &elsewhere);
+        let before = fs::read(&elsewhere).ok();
+        let mut partial = open(&folder, &header).expect("there are other names");
+        partial.write(0, &content).expect("space");
+        // The superuser may open whatever has no permissions.
+        assert!(n == 3 || partial.path() != place, "{}", partial.path().display());
+        let watch = partial.seal().expect("readable").expect("the right content");
+        let name = folder.path().join(n.to_string());
+        assert!(partial.give_name(&name, &watch).expect("free"));
+        partial.discard().expect("removable");
+        assert_eq!(fs::read(&name).expect("it is there"), content);
+        assert_eq!(fs::read(&elsewhere).ok(), before);
+        let _ = fs::remove_file(&place).or_else(|_| fs::remove_dir(&place));
+        let _ = fs::remove_file(&elsewhere);
+    }
+}
+
+/// What the issue of a partial file is that another program changes once all of it is there.
+#[test]
+fn what_changes_after_it_was_hashed_gets_no_name() {
+    let content = noise(300_000);
+    let header = header_of("x", &content);
+    let change: [fn(&Path); 6] = [
+        |place| {
+            fs::File::options()
+                .write(true)
+                .open(place)
+                .and_then(|file| FileExt::write_all_at(&file, b"!", 9))
+                .expect("ours")
+        },
+        |place| {
+            fs::File::options()
+                .write(true)
+                .open(place)
+                .and_then(|file| file.set_len(9))
+                .expect("ours")
+        },
+        |place| fs::rename(place, place.with_extension("gone")).expect("ours"),
+        |place| fs::remove_file(place).expect("ours"),
+        |place| fs::hard_link(place, place.with_extension("other")).expect("links"),
+        |place| {
+            fs::remove_file(place).expect("ours");
+            std::os::unix::fs::symlink("/etc/passwd", place).expect("links");
+        },
+    ];
+    for (n, change) in change.into_iter().enumerate() {
+        let folder = TempDir::new();
+        let mut partial = open(&folder, &header).expect("writable");
+        partial.write(0, &content).expect("space");
+        let watch = partial.seal().expect("readable").expect("the right content");
+        change(partial.path());
+        let name = folder.path().join("x");
+        let named = partial.give_name(&name, &watch);
+        let replaced_only = n == 2;
+        assert_eq!(named.expect("links"), replaced_only, "{n}");
+        assert_eq!(fs::read(&name).ok(), replaced_only.then(|| content.clone()), "{n}");
+    }
 }
 
 /// What a session leaves, while another one that began with nothing has not written yet, stays.
@@ -192,7 +257,7 @@ fn bytes_that_span_what_is_ahead_reach_what_lies_behind_it() {
         partial.write(range.start as u64, &content[range]).expect("space");
     }
     assert!(partial.is_complete(), "{}", partial.prefix());
-    assert!(partial.verify().expect("readable"));
+    assert!(partial.seal().expect("readable").is_some());
 }
 
 #[test]
@@ -205,5 +270,5 @@ fn a_repair_whose_session_is_gone_leaves_a_complete_file() {
     assert_eq!(partial.prefix(), 1_000);
     partial.end_repair().expect("space");
     assert!(partial.is_complete());
-    assert!(!partial.verify().expect("readable"), "the damage is found again");
+    assert!(partial.seal().expect("readable").is_none(), "the damage is found again");
 }

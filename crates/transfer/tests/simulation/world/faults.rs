@@ -1,6 +1,7 @@
 //! What goes wrong with hosts, disks and the network, and the end of it.
 
 use super::World;
+use crate::intruder::Intruder;
 use crate::plan::Fault;
 
 impl World<'_> {
@@ -44,6 +45,11 @@ impl World<'_> {
                 self.tally.count("times that the disk fails once");
                 self.receiver.machine.fail_once(after);
                 self.checker.on_disk_fault();
+            }
+            Fault::Intrude(operations) => {
+                let intruder = Intruder::of(self.rng.next_u64(), operations);
+                self.receiver.machine.intrude(intruder);
+                self.checker.on_intruder();
             }
             Fault::MendDisk => self.receiver.machine.mend(),
             _ => {}
