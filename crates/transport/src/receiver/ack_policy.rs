@@ -120,6 +120,14 @@ impl AckPolicy {
         self.rto = in_ticks_rounded_up(rtt + (rtt * 2).max(MIN_RTO));
     }
 
+    /// The two ends answer each other: acknowledgements wait for data to go with (Linux's
+    /// `inet_csk_enter_pingpong_mode`).
+    pub(super) fn wait_for_data(&mut self, now: Instant) {
+        self.quick = 0;
+        self.delay = Some(DELAY);
+        self.last_arrival = now;
+    }
+
     /// Data arrived.
     pub(super) fn on_data(&mut self, now: Instant, progress: &Progress) {
         self.unacked += progress.advanced;
