@@ -228,11 +228,11 @@ impl Endpoint for Simulated {
         {
             *mss = mss.saturating_sub(TIMESTAMPS_LEN).max(1);
         }
-        if flow.connection.state() == State::SynSent && flow.early.asked {
-            let mss = arriving.segment.options.mss;
-            early::learn(&mut self.cache, flow, arriving, mss);
-        }
+        let asked = flow.connection.state() == State::SynSent && flow.early.asked;
         let stored = flow.receive(now, &segment, arriving.ecn);
+        if asked && flow.connection.is_synchronised() && !flow.connection.is_closed() {
+            early::learn(&mut self.cache, flow, arriving, arriving.segment.options.mss);
+        }
         if flow.orphaned && stored {
             flow.gone = true;
             self.refuse(&segment);

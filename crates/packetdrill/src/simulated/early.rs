@@ -42,6 +42,10 @@ pub(super) fn offer(settings: &Settings, cache: &Cache) -> Offer {
     }
     match cache.cookie {
         Some(cookie) => Offer { option: Some(cookie), data: true },
+        // FreeBSD asks once.
+        None if settings.freebsd && cache.attempt != Attempt::Standard => {
+            Offer { option: None, data: false }
+        }
         None => {
             let experimental = cache.attempt == Attempt::Experimental;
             let request = FastOpen { cookie: Cookie::NONE, experimental };
@@ -57,7 +61,8 @@ pub(super) fn learn(cache: &mut Cache, flow: &Flow, arriving: &Arriving, mss: Op
         return;
     }
     cache.mss = mss.or(cache.mss);
-    match arriving.fast_open.filter(|option| !option.cookie.is_request()) {
+    let granted = arriving.fast_open.filter(|option| !option.cookie.is_request());
+    match granted.filter(|_| flow.early.option) {
         Some(option) => cache.cookie = Some(option),
         None if flow.early.data == 0 && flow.connection.stats().timeouts == 0 => {
             let next = if cache.attempt == Attempt::Standard {

@@ -43,6 +43,8 @@ pub(super) struct Flow {
 pub(super) struct EarlyFlow {
     /// It had the option, or data.
     pub(super) asked: bool,
+    /// It had the option: the answer may grant a cookie.
+    pub(super) option: bool,
     /// Bytes of data.
     pub(super) data: u32,
 }
@@ -70,6 +72,7 @@ impl Stopwatch {
 
 impl Flow {
     pub(super) fn new(connection: Connection, now: Instant) -> Self {
+        let held = Held::new(connection.config().nagle);
         Self {
             connection,
             failure: None,
@@ -81,7 +84,7 @@ impl Flow {
             finished: false,
             option: None,
             early: EarlyFlow::default(),
-            held: Held::default(),
+            held,
             wakes: 0,
             is_full: false,
             received_at: now,

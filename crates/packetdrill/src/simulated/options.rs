@@ -75,10 +75,7 @@ impl Simulated {
         let Some(flow) = self.flow(fd) else { return Ok(Returned::Value(0)) };
         match option {
             SocketOption::NoDelay(on) => {
-                flow.connection.set_nagle(!on);
-                if *on {
-                    flow.release_all();
-                }
+                flow.set_no_delay(*on);
             }
             SocketOption::Cork(on) => flow.set_cork(*on),
             SocketOption::UserTimeout(millis) => {
@@ -105,10 +102,16 @@ impl Simulated {
         option: &SocketOption,
     ) -> Result<Returned, EndpointError> {
         let settings = &self.settings;
+        let freebsd = settings.freebsd;
         let [_, received, _] = settings.receive_memory.unwrap_or(super::RECEIVE_MEMORY);
         let received = if settings.freebsd { received / 2 } else { received } as u32;
         let sent = settings.send_memory.map_or(SEND_BUFFER, |[_, first, _]| first as u32);
         let Socket { config, values, .. } = self.socket(fd).clone();
+        let received = match self.flow(fd).filter(|flow| freebsd && flow.connected) {
+            // Whole segments, in FreeBSD.
+            Some(flow) => received.next_multiple_of(flow.connection.snapshot().mss.get() as u32),
+            None => received,
+        };
         let compared = |name, found: u32, expected: u32| match found == expected {
             true => Returned::Value(0),
             false => Returned::Stores(name, i64::from(found)),

@@ -61,7 +61,7 @@ impl Simulated {
             ready |= RDHUP;
         }
         let unsent = flow.connection.unsent().get();
-        let bound = u64::from(socket.values.not_sent);
+        let bound = u64::from(self.not_sent_bound(fd));
         let has_space = flow.connection.has_send_space() && (bound == 0 || 2 * unsent < bound);
         if !flow.takes_data() || has_space {
             ready |= OUT;

@@ -175,9 +175,10 @@ impl Simulated {
         if asked {
             connection.send_with_syn(early);
         }
-        let early = EarlyFlow { asked, data: early };
+        let early = EarlyFlow { asked, option: option.is_some(), data: early };
         let mut flow = Flow { option, early, ..Flow::new(connection, self.now) };
-        flow.held.on_written(bytes);
+        flow.held.on_written(u64::from(early.data));
+        flow.held.on_written(bytes - u64::from(early.data));
         self.flows.push(flow);
         self.awaits_syn = false;
         let index = self.flows.len() - 1;
@@ -213,8 +214,8 @@ impl Simulated {
     fn write(&mut self, fd: i32, bytes: u64, flags: WriteFlags, blocking: bool) -> Returned {
         let now = self.now;
         let socket = self.socket(fd);
-        let (progress, not_sent) = (socket.progress, socket.values.not_sent);
-        let not_sent = if not_sent > 0 { not_sent } else { self.settings.not_sent };
+        let progress = socket.progress;
+        let not_sent = self.not_sent_bound(fd);
         let socket = self.socket(fd);
         let bounded = socket.config.send_buffer.is_some() || not_sent > 0;
         let implied = flags.fast_open || socket.role == Role::Late;
@@ -251,6 +252,12 @@ impl Simulated {
             0 if bytes > 0 => Returned::Blocks("EAGAIN"),
             _ => Returned::Value(written as i64),
         }
+    }
+
+    /// What may be written and not sent; 0 for any amount.
+    pub(super) fn not_sent_bound(&self, fd: i32) -> u32 {
+        let own = self.sockets.get(&fd).map_or(0, |socket| socket.values.not_sent);
+        if own > 0 { own } else { self.settings.not_sent }
     }
 
     /// Writes what the send buffer and `TCP_NOTSENT_LOWAT` allow, one buffer of the kernel's after the other.

@@ -92,7 +92,7 @@ impl Connection {
             asked.is_some() && (self.sender.may_send_new() || self.sender.repairs_early());
         let linux = self.config.delayed_ack() == DelayedAck::Linux;
         self.handshake.confirmation_due = linux && !waiting;
-        if waiting {
+        if waiting && !self.sender.repairs_early() {
             self.receiver.wait_for_data(now);
         }
         let carries = segment.payload_len > 0 || segment.flags.contains(Flags::FIN);

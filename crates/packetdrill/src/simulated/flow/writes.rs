@@ -19,6 +19,8 @@ pub(in crate::simulated) struct Held {
     more: u64,
     /// `TCP_CORK` is on.
     corked: bool,
+    /// `TCP_NODELAY` is off.
+    nagle: bool,
     /// When that goes at the latest.
     deadline: Option<Instant>,
     /// The stream ends here.
@@ -30,6 +32,10 @@ pub(in crate::simulated) struct Held {
 }
 
 impl Held {
+    pub(in crate::simulated) fn new(nagle: bool) -> Self {
+        Self { nagle, ..Self::default() }
+    }
+
     pub(in crate::simulated) const fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
@@ -83,8 +89,7 @@ impl Flow {
             }
             self.held.records.pop_front();
             // Only the last segment of all may wait for another one (`tcp_nagle_test`).
-            let nagle = self.connection.config().nagle;
-            self.connection.set_nagle(nagle && self.held.records.is_empty());
+            self.connection.set_nagle(self.held.nagle && self.held.records.is_empty());
             self.connection.write(now, bytes);
             self.held.on_written(bytes);
             self.held.at_end = ends_record;
@@ -114,6 +119,15 @@ impl Flow {
         self.held.deadline = None;
         if more > 0 {
             self.held.records.push_back((more, false));
+        }
+    }
+
+    /// Switches `TCP_NODELAY`, which lets go what waits.
+    pub(in crate::simulated) fn set_no_delay(&mut self, on: bool) {
+        self.held.nagle = !on;
+        self.connection.set_nagle(!on);
+        if on {
+            self.release_all();
         }
     }
 
