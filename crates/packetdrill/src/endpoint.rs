@@ -30,7 +30,7 @@ pub trait Endpoint {
     ///
     /// # Errors
     /// If the endpoint itself fails.
-    fn inject(&mut self, arriving: &Arriving) -> Result<(), EndpointError>;
+    fn inject(&mut self, arriving: &Received) -> Result<(), EndpointError>;
 
     /// The application makes a call. `socket` and `accept` open the file descriptor of the expected
     /// result.
@@ -75,7 +75,7 @@ pub struct Sent {
 
 /// A segment that arrives at the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Arriving {
+pub struct Received {
     /// The segment, with sequence numbers as on the wire.
     pub segment: Segment,
     /// The ECN field of its packet.

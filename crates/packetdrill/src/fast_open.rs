@@ -11,7 +11,7 @@ pub struct FastOpen {
     pub experimental: bool,
 }
 
-/// A cookie: these bytes, of which the first so many count.
+/// A cookie: space for the longest one, and the length of this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie([u8; Cookie::MAX], usize);
 
@@ -22,7 +22,7 @@ impl Cookie {
     pub const MAX: usize = 16;
     const MIN: usize = 4;
 
-    /// A cookie of these bytes, if a cookie may have so many; an empty one asks for one.
+    /// A cookie of these bytes, if a cookie may have this length; an empty one asks for one.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let len = bytes.len();
         let valid = len == 0 || ((Self::MIN..=Self::MAX).contains(&len) && len.is_multiple_of(2));

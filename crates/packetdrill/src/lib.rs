@@ -38,7 +38,7 @@ mod run;
 mod script;
 mod simulated;
 
-pub use endpoint::{Arriving, Endpoint, EndpointError, Returned, Sent};
+pub use endpoint::{Endpoint, EndpointError, Received, Returned, Sent};
 pub use error::ScriptError;
 pub use fast_open::{Cookie, FastOpen, Key};
 pub use info::{INFINITE_SSTHRESH, Info, Name};

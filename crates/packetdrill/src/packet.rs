@@ -6,7 +6,7 @@ use std::fmt::{self, Write};
 use weir_transport::{Flags, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 use weir_units::Ecn;
 
-use crate::endpoint::{Arriving, Sent};
+use crate::endpoint::{Received, Sent};
 use crate::script::{Options, Packet};
 
 /// What the numbers of a script stand for in one connection. Those of a SYN are as written, all others count from
@@ -24,7 +24,7 @@ pub(crate) struct Numbers {
 
 impl Numbers {
     /// A segment for the wire.
-    pub(crate) fn wire_segment(&mut self, packet: &Packet) -> Arriving {
+    pub(crate) fn wire_segment(&mut self, packet: &Packet) -> Received {
         let syn = packet.flags.contains(Flags::SYN);
         if syn {
             self.remote.get_or_insert(packet.seq);
@@ -58,7 +58,7 @@ impl Numbers {
             },
         };
         let ecn = packet.ecn.unwrap_or_default();
-        Arriving { segment, ecn, fast_open: written.fast_open }
+        Received { segment, ecn, fast_open: written.fast_open }
     }
 
     /// The local timestamp that one of the script stands for: that of the newest packet that was expected with it,

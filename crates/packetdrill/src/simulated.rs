@@ -23,7 +23,7 @@ use self::early::{Cache, Decision};
 use self::flow::Flow;
 use self::ready::Epoll;
 use self::socket::Socket;
-use crate::endpoint::{Arriving, Endpoint, EndpointError, Returned, Sent};
+use crate::endpoint::{Endpoint, EndpointError, Received, Returned, Sent};
 use crate::info::Info;
 use crate::script::{Call, Settings, Sysctl};
 
@@ -130,7 +130,7 @@ impl Simulated {
     }
 
     /// Opens a connection for a SYN to a socket that listens.
-    fn accept_syn(&mut self, arriving: &Arriving) {
+    fn accept_syn(&mut self, arriving: &Received) {
         let listener = self.sockets.iter().rev().find(|(_, socket)| socket.is_listening());
         let Some((fd, socket)) = listener else { return };
         let retries = self.settings.sysctl(Sysctl::SynAckRetries) as u32;
@@ -209,7 +209,7 @@ impl Endpoint for Simulated {
         self.newest() + u32::from(self.opens(flags))
     }
 
-    fn inject(&mut self, arriving: &Arriving) -> Result<(), EndpointError> {
+    fn inject(&mut self, arriving: &Received) -> Result<(), EndpointError> {
         let mut segment = arriving.segment;
         if self.opens(segment.flags) {
             self.accept_syn(arriving);

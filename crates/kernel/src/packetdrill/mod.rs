@@ -13,7 +13,7 @@ use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 
 use weir_packetdrill::{
-    Arriving, Call, Endpoint, EndpointError, Info, Returned, Sent, Settings, Sysctl,
+    Call, Endpoint, EndpointError, Info, Received, Returned, Sent, Settings, Sysctl,
 };
 use weir_sockets::clock::{self, Alarm, Interest};
 use weir_transport::{Flags, RackConfig, RecoveryConfig};
@@ -138,8 +138,8 @@ impl Endpoint for KernelEndpoint {
         self.newest + u32::from(opens && self.awaits_syn)
     }
 
-    fn inject(&mut self, arriving: &Arriving) -> Result<(), EndpointError> {
-        let Arriving { segment, ecn, fast_open } = arriving;
+    fn inject(&mut self, arriving: &Received) -> Result<(), EndpointError> {
+        let Received { segment, ecn, fast_open } = arriving;
         if fast_open.is_some() {
             return Err(EndpointError("option FO: only Weir's transport runs it".to_owned()));
         }

@@ -155,14 +155,14 @@ pub enum SocketOption {
     FastOpenKey(Option<[u8; 16]>),
 }
 
-/// A descriptor of `poll` with what is asked and what is expected, as bits of `poll.h`.
+/// A descriptor of `poll` with the requested and the expected events, as bits of `poll.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watched {
     /// The descriptor.
     pub fd: i32,
-    /// What is asked.
+    /// The requested events.
     pub events: u32,
-    /// What is expected.
+    /// The expected ones.
     pub ready: u32,
 }
 

@@ -3,7 +3,7 @@
 use weir_transport::Flags;
 
 use super::flow::Flow;
-use crate::endpoint::Arriving;
+use crate::endpoint::Received;
 use crate::fast_open::{Cookie, FastOpen, Key};
 use crate::script::{FastOpenSwitch, Settings};
 
@@ -55,7 +55,7 @@ pub(super) fn offer(settings: &Settings, cache: &Cache) -> Offer {
 }
 
 /// A client learns from the answer to its SYN (`tcp_rcv_fastopen_synack`).
-pub(super) fn learn(cache: &mut Cache, flow: &Flow, arriving: &Arriving, mss: Option<u16>) {
+pub(super) fn learn(cache: &mut Cache, flow: &Flow, arriving: &Received, mss: Option<u16>) {
     let flags = arriving.segment.flags;
     if !flags.contains(Flags::SYN.with(Flags::ACK)) {
         return;
@@ -94,7 +94,7 @@ pub(super) fn decide(
     settings: &Settings,
     enabled: bool,
     key: Key,
-    arriving: &Arriving,
+    arriving: &Received,
 ) -> Decision {
     let carries = arriving.segment.payload_len > 0;
     let enabled = settings.has_fast_open(FastOpenSwitch::Server) && enabled;

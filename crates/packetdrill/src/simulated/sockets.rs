@@ -354,7 +354,7 @@ impl Simulated {
 /// Of `fcntl.h`.
 const O_RDWR: i64 = 2;
 const O_NONBLOCK: i64 = 0o4000;
-/// TCP's options take at most so much (`MAX_TCP_OPTION_SPACE`).
+/// The space for TCP's options (`MAX_TCP_OPTION_SPACE`).
 const OPTION_SPACE: u64 = 40;
 /// What segmentation offload takes at most.
 const WRITE: u64 = 65_536;

@@ -436,7 +436,7 @@ impl Connection {
         Bytes(self.sender.written().saturating_sub(self.sender.nxt()))
     }
 
-    /// Whether the send buffer has so much space that a writer who waits for it is woken: a third of it
+    /// Whether the send buffer has enough space to wake a writer who waits for it: a third of it
     /// (`sk_stream_is_writeable`).
     pub fn has_send_space(&self) -> bool {
         self.sender.has_space()

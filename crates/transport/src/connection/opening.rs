@@ -46,10 +46,10 @@ impl Connection {
             && (0..=i64::from(self.handshake.syn_data.unwrap_or_default()))
                 .contains(&i64::from(answered));
         if segment.flags.contains(Flags::ACK) && self.echoes_another(now, segment) {
-            return self.reset_stranger(segment);
+            return self.reset_unknown_peer(segment);
         }
         if segment.flags.contains(Flags::ACK) && !acks_syn {
-            return self.reset_stranger(segment);
+            return self.reset_unknown_peer(segment);
         }
         if segment.flags.contains(Flags::RST) {
             if acks_syn {
@@ -74,7 +74,7 @@ impl Connection {
     }
 
     /// The peer still has a connection that we have forgotten: it is to let go of it (RFC 9293 §3.5.1, §3.10.7.3).
-    fn reset_stranger(&mut self, segment: &Segment) -> Option<Arrived> {
+    fn reset_unknown_peer(&mut self, segment: &Segment) -> Option<Arrived> {
         if !segment.flags.contains(Flags::RST) {
             let reset = Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() };
             self.reset_due = Some(reset);
