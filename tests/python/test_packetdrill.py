@@ -74,7 +74,7 @@ def test_a_known_failure_that_passes_is_a_failure(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("0 sendfile(3, 4) = 0", ":1: sendfile: this call is not supported"),
+        ("0 splice(3, 4) = 0", ":1: splice: this call is not supported"),
         ("\n0 > X 1:1(0)", ":2: flags = 'X', allowed are"),
         (b"\xff", ": not a text file in UTF-8"),
     ],
