@@ -74,7 +74,7 @@ def test_a_known_failure_that_passes_is_a_failure(invoke: Invoke) -> None:
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        ("0 sendfile(3, 4) = 0", ":1: sendfile: this call is not supported"),
+        ("0 splice(3, 4) = 0", ":1: splice: this call is not supported"),
         ("\n0 > X 1:1(0)", ":2: flags = 'X', allowed are"),
         (b"\xff", ": not a text file in UTF-8"),
     ],
@@ -103,3 +103,27 @@ def test_scripts_and_suites_do_not_mix(invoke: Invoke) -> None:
     refused = invoke("conform", SCRIPTS, "--repeat", 3)
     assert refused.exit_code == 2
     assert "--repeat 3 has no effect on packet scripts" in refused.stderr
+
+
+def test_scripts_that_are_not_understood_are_counted(invoke: Invoke, tmp_path: Path) -> None:
+    """A suite of others: by folder, how many run and hold, and what is missing."""
+    for name, rest in [
+        ("a/good.pkt", "+0 write(4, ..., 1000) = 1000\n"),
+        ("a/wrong.pkt", "+0 read(4, ..., 9) = 0\n"),
+        ("b/other.pkt", "+0 splice(4, 0, 5, 0, 9, 0) = 9\n"),
+    ]:
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(HANDSHAKE + rest)
+    assert invoke("conform", tmp_path).exit_code == 2
+    result = invoke("conform", tmp_path, "--keep-going", "--json")
+    assert result.exit_code == 1
+    verdicts = [row["verdict"] for row in json.loads(result.stdout)["rows"]]
+    assert verdicts == ["pass", "fail", "refused"]
+    shown = invoke("conform", tmp_path, "--keep-going").stdout.splitlines()
+    assert shown[-1] == "3 scripts: 1 pass, 1 fail, 1 refused"
+    rows = [line.split()[-4:] for line in shown if line.strip().startswith("all ")]
+    assert len(rows) == 1
+    assert "splice" in "".join(shown)
+    assert invoke("conform", tmp_path / "b", "--keep-going").exit_code == 0
+    assert "name files or folders" in invoke("conform", "bbr", "--keep-going").stderr

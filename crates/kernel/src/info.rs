@@ -96,6 +96,13 @@ pub(crate) fn script_info(socket: impl AsFd) -> io::Result<Info> {
             Name::MinRtt => u32_at(MIN_RTT),
             Name::BytesAcked => i64::from_ne_bytes(array(&bytes, BYTES_ACKED)),
             Name::RwndLimited => i64::from_ne_bytes(array(&bytes, RWND_LIMITED)),
+            Name::SndbufLimited => i64::from_ne_bytes(array(&bytes, SNDBUF_LIMITED)),
+            Name::BusyTime => i64::from_ne_bytes(array(&bytes, BUSY_TIME)),
+            Name::Options => i64::from(bytes[OPTIONS]),
+            Name::Delivered => u32_at(DELIVERED),
+            Name::Reordering => u32_at(REORDERING),
+            Name::Advmss => u32_at(ADVMSS),
+            Name::LastDataRecv => u32_at(LAST_DATA_RECV),
         };
         info.set(*name, value);
     }
@@ -181,6 +188,10 @@ const RTT: usize = 68;
 const RTTVAR: usize = 72;
 const SND_SSTHRESH: usize = 76;
 const SND_CWND: usize = 80;
+const LAST_DATA_RECV: usize = 52;
+const ADVMSS: usize = 84;
+const REORDERING: usize = 88;
+const DELIVERED: usize = 192;
 const TOTAL_RETRANS: usize = 100;
 const PACING_RATE: usize = 104;
 const BYTES_ACKED: usize = 120;

@@ -1,8 +1,8 @@
 //! Whether a packet is the expected one, field by field, as packetdrill compares.
 
 use weir_transport::{Flags, Timestamps};
-use weir_units::Duration;
 
+use crate::fast_open::FastOpen;
 use crate::packet::flags_text;
 use crate::script::{Options, Packet};
 
@@ -15,12 +15,12 @@ pub(crate) struct Difference {
 }
 
 /// Returns the first field in which `actual`, which is the sum of several segments if it is `merged`, differs.
-/// Timestamps may differ as much as times.
+/// Values of timestamps are compared if their tick is known, and may differ by `drift`.
 pub(crate) fn difference(
     expected: &Packet,
     actual: &Packet,
     merged: bool,
-    tolerance: Duration,
+    drift: Option<u64>,
 ) -> Option<Difference> {
     let numbers = [
         ("tcp_seq", expected.seq, actual.seq),
@@ -49,10 +49,10 @@ pub(crate) fn difference(
         return found("ip_ecn", format!("{wanted:?}"), format!("{sent:?}"));
     }
     let (wanted, sent) = (expected.options.as_ref()?, actual.options.unwrap_or_default());
-    options(wanted, &sent, tolerance)
+    options(wanted, &sent, drift)
 }
 
-fn options(wanted: &Options, sent: &Options, tolerance: Duration) -> Option<Difference> {
+fn options(wanted: &Options, sent: &Options, drift: Option<u64>) -> Option<Difference> {
     if wanted.mss != sent.mss {
         return found("option mss", shown(wanted.mss), shown(sent.mss));
     }
@@ -65,15 +65,18 @@ fn options(wanted: &Options, sent: &Options, tolerance: Duration) -> Option<Diff
     if wanted.sack != sent.sack {
         return found("option sack", format!("{:?}", wanted.sack), format!("{:?}", sent.sack));
     }
+    if wanted.fast_open != sent.fast_open {
+        let text = |option: &Option<FastOpen>| option.map(|option| option.text());
+        return found("option FO", shown(text(&wanted.fast_open)), shown(text(&sent.fast_open)));
+    }
     let text =
         |timestamps: &Timestamps| format!("val {} ecr {}", timestamps.value, timestamps.echo);
     match (&wanted.timestamps, &sent.timestamps) {
         (None, None) => None,
         (Some(one), Some(other)) => {
             let apart = one.value.wrapping_sub(other.value) as i32;
-            // The clock has ticks of a millisecond.
-            let most = tolerance.as_millis() + 1;
-            let close = u64::from(apart.unsigned_abs()) <= most && one.echo == other.echo;
+            let near = drift.is_none_or(|most| u64::from(apart.unsigned_abs()) <= most);
+            let close = near && one.echo == other.echo;
             if close { None } else { found("option TS", text(one), text(other)) }
         }
         (one, other) => {

@@ -1,10 +1,11 @@
 //! What a script runs against.
 
-use weir_transport::Segment;
+use weir_transport::{Flags, Segment};
 use weir_units::{Duration, Ecn};
 
+use crate::fast_open::FastOpen;
 use crate::info::Info;
-use crate::script::Call;
+use crate::script::{Call, Settings};
 
 /// A TCP stack with a socket interface, a clock and a network interface. Times count from the script's
 /// start.
@@ -21,11 +22,15 @@ pub trait Endpoint {
     /// The oldest segment that the stack has sent and that was not taken yet.
     fn poll_sent(&mut self) -> Option<Sent>;
 
-    /// A segment arrives at the stack.
+    /// The connection to which a segment with these flags would belong: a SYN after `listen` opens one.
+    fn next_connection(&self, flags: Flags) -> u32;
+
+    /// A segment arrives at the stack. A SYN after `listen` is the first of a connection of its own, to which all
+    /// that follows belongs, as does a connection that `connect` opens.
     ///
     /// # Errors
     /// If the endpoint itself fails.
-    fn inject(&mut self, segment: &Segment, ecn: Ecn) -> Result<(), EndpointError>;
+    fn inject(&mut self, arriving: &Received) -> Result<(), EndpointError>;
 
     /// The application makes a call. `socket` and `accept` open the file descriptor of the expected
     /// result.
@@ -33,6 +38,18 @@ pub trait Endpoint {
     /// # Errors
     /// If the endpoint does not support the call.
     fn call(&mut self, call: &Call) -> Result<Returned, EndpointError>;
+
+    /// The settings change, except for loss recovery and congestion control.
+    ///
+    /// # Errors
+    /// If the endpoint cannot change them.
+    fn configure(&mut self, settings: &Settings) -> Result<(), EndpointError>;
+
+    /// How many connections are in this state, as `TCP_INFO` numbers them.
+    ///
+    /// # Errors
+    /// If the endpoint does not know.
+    fn count(&mut self, state: i64) -> Result<u32, EndpointError>;
 
     /// `TCP_INFO` of the connection.
     ///
@@ -50,6 +67,21 @@ pub struct Sent {
     pub segment: Segment,
     /// The ECN field of its packet.
     pub ecn: Ecn,
+    /// Its option of Fast Open.
+    pub fast_open: Option<FastOpen>,
+    /// Which of the script's connections sent it, in order of their opening.
+    pub connection: u32,
+}
+
+/// A segment that arrives at the stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// The segment, with sequence numbers as on the wire.
+    pub segment: Segment,
+    /// The ECN field of its packet.
+    pub ecn: Ecn,
+    /// Its option of Fast Open.
+    pub fast_open: Option<FastOpen>,
 }
 
 /// What a call returns.
@@ -61,6 +93,8 @@ pub enum Returned {
     Error(&'static str),
     /// The call blocks. On a non-blocking socket it returns -1 with this `errno`.
     Blocks(&'static str),
+    /// The call succeeds and stores something else than the script expects: what, and its value.
+    Stores(&'static str, i64),
 }
 
 /// Why a script cannot run against an endpoint.

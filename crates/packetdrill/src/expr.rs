@@ -1,31 +1,45 @@
-//! The expressions of `%{ assert … }%`: integers, names, arithmetic, comparisons, `and`, `or`, `not`.
+//! The code in `%{ … }%`: assertions and variables, of integers, names, arithmetic, comparisons, `and`, `or`, `not`.
 //!
 //! The syntax and the precedence are Python's, in which packetdrill evaluates them. Nothing else of
-//! Python is there: no calls, no attributes, no assignments. Division is `//`, as all numbers are integers.
+//! Python is there: no calls, no attributes. `print(…)` has no effect. Division is `//`, as all numbers are integers.
 
 mod lexer;
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use self::lexer::{Lexer, Token};
 use crate::error::ScriptError;
 use crate::info::{self, Name};
 
-/// One `assert`.
+/// One statement.
 #[derive(Clone, Debug)]
-pub struct Assertion {
+pub struct Statement {
     /// Its line.
     pub line: u32,
     /// As it is written.
     pub text: String,
-    condition: Expr,
+    kind: StatementKind,
 }
+
+#[derive(Clone, Debug)]
+enum StatementKind {
+    Assert(Expr),
+    /// `x = …`; `x += y` is read as `x = x + y`.
+    Set(String, Expr),
+    /// `print(…)`, which has no effect.
+    Print,
+}
+
+/// The variables that a script has set, from all of its code.
+pub(crate) type Variables = BTreeMap<String, i64>;
 
 /// What an expression is made of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Expr {
     Number(i64),
     Name(Name),
+    Variable(String),
     Not(Box<Expr>),
     Negative(Box<Expr>),
     Binary(Operator, Box<Expr>, Box<Expr>),
@@ -43,6 +57,8 @@ enum Operator {
     Multiply,
     Divide,
     Remainder,
+    BitAnd,
+    BitOr,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,29 +78,43 @@ pub struct Unmet {
     pub detail: String,
 }
 
-impl Assertion {
-    /// Evaluates the assertion with the values that `value` returns.
+impl Statement {
+    /// Executes the statement with the values that `value` returns.
     ///
     /// # Errors
-    /// If it does not hold, with the values of its names.
-    pub fn check(&self, value: impl Fn(Name) -> i64) -> Result<(), Unmet> {
-        let detail = match evaluate(&self.condition, &value) {
-            Ok(0) => {
-                let mut names = Vec::new();
-                collect(&self.condition, &mut names);
-                let values = names.iter().map(|name| format!("{} = {}", name.text(), value(*name)));
-                values.collect::<Vec<_>>().join(", ")
-            }
-            Ok(_) => return Ok(()),
-            Err(error) => error.to_string(),
+    /// If an assertion does not hold, with the values of its names, or if a value cannot be computed.
+    pub fn run(&self, value: impl Fn(Name) -> i64, variables: &mut Variables) -> Result<(), Unmet> {
+        let computed = |condition| {
+            let scope = Scope { value: &value, variables };
+            evaluate(condition, &scope).map_err(|error| Unmet { detail: error.to_string() })
         };
-        Err(Unmet { detail })
+        match &self.kind {
+            StatementKind::Print => {}
+            StatementKind::Set(name, expr) => {
+                let result = computed(expr)?;
+                variables.insert(name.clone(), result);
+            }
+            StatementKind::Assert(condition) => {
+                if computed(condition)? == 0 {
+                    let mut names = Vec::new();
+                    collect(condition, &mut names);
+                    let shown = |name: &Name| format!("{} = {}", name.text(), value(*name));
+                    let detail = names.iter().map(shown).collect::<Vec<_>>().join(", ");
+                    return Err(Unmet { detail });
+                }
+            }
+        }
+        Ok(())
     }
 }
 
-/// Reads the code between `%{` and `}%`, which starts in `line`.
-pub(crate) fn parse(code: &str, line: u32) -> Result<Vec<Assertion>, ScriptError> {
-    let mut assertions = Vec::new();
+/// Reads the code between `%{` and `}%`, which starts in `line`. `known` are the variables that were set before.
+pub(crate) fn parse(
+    code: &str,
+    line: u32,
+    known: &mut BTreeSet<String>,
+) -> Result<Vec<Statement>, ScriptError> {
+    let mut statements = Vec::new();
     let mut lexer = Lexer::new(code, line);
     loop {
         while lexer.eat(&Token::End) {}
@@ -93,34 +123,73 @@ pub(crate) fn parse(code: &str, line: u32) -> Result<Vec<Assertion>, ScriptError
         }
         let line = lexer.line();
         let start = lexer.position();
-        match lexer.next()? {
-            Token::Word(word) if word == "assert" => {}
-            found => {
-                let message = format!("{found}: only 'assert EXPRESSION' is supported in %{{ }}%");
-                return Err(ScriptError { line, message });
-            }
-        }
-        let mut parser = Parser { lexer: &mut lexer, depth: 0, atoms: 0 };
-        let condition = parser.or()?;
-        if parser.lexer.eat(&Token::Symbol(",")) {
-            // Python shows its value; we show the values of all names.
-            parser.lexer.skip_statement();
-        }
+        let kind = statement(&mut lexer, known)?;
         let text = code[start..lexer.position()].split_whitespace().collect::<Vec<_>>().join(" ");
         if !lexer.is_done() && !lexer.eat(&Token::End) {
             let message = format!("{}: expected the end of the expression", lexer.next()?);
             return Err(ScriptError { line: lexer.line(), message });
         }
-        assertions.push(Assertion { line, text, condition });
+        statements.push(Statement { line, text, kind });
     }
-    if assertions.is_empty() {
-        return Err(ScriptError { line, message: "%{ }% without an assert".to_owned() });
+    if statements.is_empty() {
+        return Err(ScriptError { line, message: "%{ }% without a statement".to_owned() });
     }
-    Ok(assertions)
+    Ok(statements)
+}
+
+fn statement(
+    lexer: &mut Lexer<'_>,
+    known: &mut BTreeSet<String>,
+) -> Result<StatementKind, ScriptError> {
+    let line = lexer.line();
+    let first = lexer.next()?;
+    let Token::Word(word) = &first else {
+        return Err(ScriptError { line, message: unknown_statement(&first) });
+    };
+    if word == "print" {
+        lexer.skip_statement();
+        return Ok(StatementKind::Print);
+    }
+    if word == "assert" {
+        let mut parser = Parser { lexer, known, depth: 0, atoms: 0 };
+        let condition = parser.or()?;
+        if lexer.eat(&Token::Symbol(",")) {
+            // Python shows its value; we show the values of all names.
+            lexer.skip_statement();
+        }
+        return Ok(StatementKind::Assert(condition));
+    }
+    let signs = [("=", None), ("+=", Some(Operator::Add)), ("-=", Some(Operator::Subtract))];
+    let sign = signs.iter().find(|(sign, _)| lexer.eat(&Token::Symbol(sign)));
+    let Some((_, change)) = sign else {
+        return Err(ScriptError { line, message: unknown_statement(&first) });
+    };
+    let mut parser = Parser { lexer, known, depth: 0, atoms: 0 };
+    let value = parser.or()?;
+    if change.is_some() && !known.contains(word) {
+        return Err(ScriptError { line, message: format!("'{word}' was not set before") });
+    }
+    known.insert(word.clone());
+    Ok(StatementKind::Set(
+        word.clone(),
+        match change {
+            None => value,
+            Some(operator) => {
+                Expr::Binary(*operator, Expr::Variable(word.clone()).into(), value.into())
+            }
+        },
+    ))
+}
+
+fn unknown_statement(found: &Token) -> String {
+    format!(
+        "{found}: only 'assert EXPRESSION', 'NAME = EXPRESSION' and 'print(...)' are supported in %{{ }}%"
+    )
 }
 
 struct Parser<'a, 'b> {
     lexer: &'a mut Lexer<'b>,
+    known: &'a BTreeSet<String>,
     depth: u32,
     /// Operands so far: a long sum is as deep as it is long.
     atoms: u32,
@@ -156,12 +225,28 @@ impl Parser<'_, '_> {
     }
 
     fn comparison(&mut self) -> Result<Expr, ScriptError> {
-        let first = self.sum()?;
+        let first = self.bits()?;
         let mut rest = Vec::new();
         while let Some(comparison) = self.eat_any(&COMPARISONS) {
-            rest.push((comparison, self.sum()?));
+            rest.push((comparison, self.bits()?));
         }
         Ok(if rest.is_empty() { first } else { Expr::Chain(first.into(), rest) })
+    }
+
+    fn bits(&mut self) -> Result<Expr, ScriptError> {
+        let mut left = self.masked()?;
+        while self.lexer.eat(&Token::Symbol("|")) {
+            left = Expr::Binary(Operator::BitOr, left.into(), self.masked()?.into());
+        }
+        Ok(left)
+    }
+
+    fn masked(&mut self) -> Result<Expr, ScriptError> {
+        let mut left = self.sum()?;
+        while self.lexer.eat(&Token::Symbol("&")) {
+            left = Expr::Binary(Operator::BitAnd, left.into(), self.sum()?.into());
+        }
+        Ok(left)
     }
 
     fn sum(&mut self) -> Result<Expr, ScriptError> {
@@ -199,6 +284,7 @@ impl Parser<'_, '_> {
         }
         match self.lexer.next()? {
             Token::Number(number) => Ok(Expr::Number(number)),
+            Token::Word(word) if self.known.contains(&word) => Ok(Expr::Variable(word)),
             Token::Word(word) => match (Name::find(&word), info::constant(&word)) {
                 (Some(name), _) => Ok(Expr::Name(name)),
                 (None, Some(number)) => Ok(Expr::Number(number)),
@@ -251,11 +337,19 @@ impl fmt::Display for Undefined {
     }
 }
 
+/// What the names of an expression stand for.
+struct Scope<'a, F> {
+    value: &'a F,
+    variables: &'a Variables,
+}
+
 /// A condition is 0 or 1, as in Python.
-fn evaluate(expr: &Expr, value: &impl Fn(Name) -> i64) -> Result<i64, Undefined> {
+fn evaluate<F: Fn(Name) -> i64>(expr: &Expr, value: &Scope<'_, F>) -> Result<i64, Undefined> {
     Ok(match expr {
         Expr::Number(number) => *number,
-        Expr::Name(name) => value(*name),
+        Expr::Name(name) => (value.value)(*name),
+        // The parser has seen that it is set.
+        Expr::Variable(name) => value.variables.get(name).copied().unwrap_or_default(),
         Expr::Not(inner) => i64::from(evaluate(inner, value)? == 0),
         Expr::Negative(inner) => {
             evaluate(inner, value)?.checked_neg().ok_or(Undefined::Overflow)?
@@ -301,6 +395,8 @@ fn apply(operator: Operator, left: i64, right: i64) -> Result<i64, Undefined> {
         Operator::Remainder => left
             .checked_rem(right)
             .map(|rest| if rest != 0 && (rest < 0) != (right < 0) { rest + right } else { rest }),
+        Operator::BitAnd => Some(left & right),
+        Operator::BitOr => Some(left | right),
     };
     result.ok_or(Undefined::Overflow)
 }
@@ -319,7 +415,7 @@ const fn holds(comparison: Comparison, left: i64, right: i64) -> bool {
 /// The names in an expression, each once.
 fn collect(expr: &Expr, names: &mut Vec<Name>) {
     match expr {
-        Expr::Number(_) => {}
+        Expr::Number(_) | Expr::Variable(_) => {}
         Expr::Name(name) if names.contains(name) => {}
         Expr::Name(name) => names.push(*name),
         Expr::Not(inner) | Expr::Negative(inner) => collect(inner, names),

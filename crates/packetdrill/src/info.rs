@@ -57,6 +57,20 @@ names! {
     BytesAcked = "tcpi_bytes_acked";
     /// Microseconds during which the peer's window held the sender back.
     RwndLimited = "tcpi_rwnd_limited";
+    /// Microseconds during which the send buffer held it back.
+    SndbufLimited = "tcpi_sndbuf_limited";
+    /// Microseconds during which there was something to send.
+    BusyTime = "tcpi_busy_time";
+    /// What was agreed upon, as in `TCPI_OPT_SACK`.
+    Options = "tcpi_options";
+    /// Segments delivered so far, the SYN included.
+    Delivered = "tcpi_delivered";
+    /// The largest distance in segments by which one has come late.
+    Reordering = "tcpi_reordering";
+    /// Payload of a segment as the peer's sender knows it.
+    Advmss = "tcpi_advmss";
+    /// Milliseconds since data was received.
+    LastDataRecv = "tcpi_last_data_recv";
 }
 
 impl Name {
@@ -75,6 +89,13 @@ impl Name {
 
 /// A name that stands for a number: the states of `linux/tcp.h`, Python's truth values.
 pub(crate) fn constant(text: &str) -> Option<i64> {
+    // FreeBSD's names of states.
+    let text = match text {
+        "TCPI_SYN_RECEIVED" => "TCP_SYN_RECV".to_owned(),
+        _ => text
+            .replace("TCPI_ESTABLISHED", "TCP_ESTABLISHED")
+            .replace("TCPI_SYN_SENT", "TCP_SYN_SENT"),
+    };
     CONSTANTS.iter().find(|(name, _)| *name == text).map(|(_, value)| *value)
 }
 
@@ -97,7 +118,7 @@ impl Info {
 /// `TCP_INFINITE_SSTHRESH`: there is no slow-start threshold.
 pub const INFINITE_SSTHRESH: i64 = 0x7fff_ffff;
 
-const CONSTANTS: [(&str, i64); 19] = [
+const CONSTANTS: [(&str, i64); 25] = [
     ("TCP_ESTABLISHED", 1),
     ("TCP_SYN_SENT", 2),
     ("TCP_SYN_RECV", 3),
@@ -115,6 +136,12 @@ const CONSTANTS: [(&str, i64); 19] = [
     ("TCP_CA_Recovery", 3),
     ("TCP_CA_Loss", 4),
     ("TCP_INFINITE_SSTHRESH", INFINITE_SSTHRESH),
+    ("TCPI_OPT_TIMESTAMPS", 1),
+    ("TCPI_OPT_SACK", 2),
+    ("TCPI_OPT_WSCALE", 4),
+    ("TCPI_OPT_ECN", 8),
+    ("TCPI_OPT_ECN_SEEN", 16),
+    ("TCPI_OPT_SYN_DATA", 32),
     ("True", 1),
     ("False", 0),
 ];

@@ -30,6 +30,7 @@ mod compare;
 mod endpoint;
 mod error;
 mod expr;
+mod fast_open;
 mod info;
 mod packet;
 mod parse;
@@ -37,13 +38,15 @@ mod run;
 mod script;
 mod simulated;
 
-pub use endpoint::{Endpoint, EndpointError, Returned, Sent};
+pub use endpoint::{Endpoint, EndpointError, Received, Returned, Sent};
 pub use error::ScriptError;
+pub use fast_open::{Cookie, FastOpen, Key};
 pub use info::{INFINITE_SSTHRESH, Info, Name};
 pub use parse::parse;
 pub use run::{Failure, RunError, run};
 pub use script::{
-    Action, Call, CallKind, Event, Exception, ExceptionKind, Head, Options, Packet, Script,
-    Settings, Shut, SocketOption, Sysctl, When,
+    Action, Call, CallKind, EpollChange, Event, Exception, ExceptionKind, FastOpenSwitch, Head,
+    Interest, Options, Packet, ReadFlags, Script, Settings, Shut, SocketOption, Sysctl, Watched,
+    When, WriteFlags,
 };
 pub use simulated::Simulated;

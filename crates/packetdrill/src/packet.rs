@@ -1,41 +1,50 @@
 //! Translation between the numbers of a script and those on the wire, and packets as text.
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 use weir_transport::{Flags, SackBlock, SackBlocks, Segment, SeqNum, Timestamps};
 use weir_units::Ecn;
 
-use crate::endpoint::Sent;
+use crate::endpoint::{Received, Sent};
 use crate::script::{Options, Packet};
 
-/// What the numbers of a script stand for in this run.
-#[derive(Clone, Copy, Debug, Default)]
+/// What the numbers of a script stand for in one connection. Those of a SYN are as written, all others count from
+/// it, as in packetdrill.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Numbers {
-    /// The sequence number of the local SYN.
-    local: Option<SeqNum>,
-    /// A timestamp of the script and the local one that it stands for.
-    clock: Option<(u32, u32)>,
+    /// The sequence number of the local SYN, in the script and on the wire.
+    local: Option<(u32, SeqNum)>,
+    /// That of the script's side, which is as written.
+    remote: Option<u32>,
+    /// Timestamps of the script and the local ones that they stand for, and the first of them.
+    stamps: BTreeMap<u32, u32>,
+    first_stamp: Option<(u32, u32)>,
 }
 
 impl Numbers {
     /// A segment for the wire.
-    pub(crate) fn wire_segment(self, packet: &Packet) -> Segment {
+    pub(crate) fn wire_segment(&mut self, packet: &Packet) -> Received {
+        let syn = packet.flags.contains(Flags::SYN);
+        if syn {
+            self.remote.get_or_insert(packet.seq);
+        }
         let written = packet.options.unwrap_or_default();
-        let local = |number: SeqNum| self.local.unwrap_or_default() + number.0;
+        let (script, live) = self.local.unwrap_or_default();
+        let origin = if syn { live - script } else { live };
+        let local = |number: u32| origin + number;
+        let remote = if syn { 0 } else { self.remote.unwrap_or_default() };
         let mut sack = SackBlocks::default();
         for block in written.sack.as_slice() {
-            sack.push(SackBlock { start: local(block.start), end: local(block.end) });
+            sack.push(SackBlock { start: local(block.start.0), end: local(block.end.0) });
         }
-        let timestamps = written.timestamps.map(|Timestamps { value, echo }| {
-            let (script, live) = self.clock.unwrap_or_default();
-            // Zero echoes nothing.
-            let echo = if echo == 0 { 0 } else { echo.wrapping_sub(script).wrapping_add(live) };
-            Timestamps { value, echo }
-        });
+        let timestamps = written
+            .timestamps
+            .map(|Timestamps { value, echo }| Timestamps { value, echo: self.live_stamp(echo) });
         let acks = packet.flags.contains(Flags::ACK);
-        Segment {
-            seq: SeqNum(packet.seq),
-            ack: if acks { local(SeqNum(packet.ack)) } else { SeqNum(0) },
+        let segment = Segment {
+            seq: SeqNum(packet.seq.wrapping_add(remote)),
+            ack: if acks { local(packet.ack) } else { SeqNum(0) },
             flags: packet.flags,
             window: packet.window.unwrap_or_default(),
             payload_len: packet.len,
@@ -47,48 +56,74 @@ impl Numbers {
                 sack,
                 ..Default::default()
             },
-        }
+        };
+        let ecn = packet.ecn.unwrap_or_default();
+        Received { segment, ecn, fast_open: written.fast_open }
+    }
+
+    /// The local timestamp that one of the script stands for: that of the newest packet that was expected with it,
+    /// else as far from the first as the script's is. Zero echoes nothing.
+    fn live_stamp(&self, echo: u32) -> u32 {
+        let (script, live) = self.first_stamp.unwrap_or_default();
+        let scaled = echo.wrapping_sub(script).wrapping_add(live);
+        let exact = self.stamps.get(&echo).copied();
+        if echo == 0 && exact.is_none() { 0 } else { exact.unwrap_or(scaled) }
     }
 
     /// A packet with the script's numbers. The first SYN defines the local ones.
     pub(crate) fn script_packet(&mut self, sent: &Sent) -> Packet {
         let segment = &sent.segment;
-        if self.local.is_none() && segment.flags.contains(Flags::SYN) {
-            self.local = Some(segment.seq);
+        let syn = segment.flags.contains(Flags::SYN);
+        if syn {
+            self.local.get_or_insert((0, segment.seq));
         }
+        let (script, live) = self.local.unwrap_or_default();
+        let origin = if syn { live - script } else { live };
+        let remote = if syn { 0 } else { self.remote.unwrap_or_default() };
         let found = &segment.options;
         let timestamps = found.timestamps.map(|Timestamps { value, echo }| {
-            let (script, live) = self.clock.unwrap_or_default();
+            let (script, live) = self.first_stamp.unwrap_or_default();
             Timestamps { value: value.wrapping_sub(live).wrapping_add(script), echo }
         });
+        let mut sack = SackBlocks::default();
+        for SackBlock { start, end } in found.sack.as_slice() {
+            sack.push(SackBlock { start: *start - remote, end: *end - remote });
+        }
         let options = Options {
             mss: found.mss,
             wscale: found.window_scale,
             sack_ok: found.sack_permitted,
-            sack: found.sack,
+            sack,
             timestamps,
+            fast_open: sent.fast_open,
         };
         let acks = segment.flags.contains(Flags::ACK);
         Packet {
             flags: segment.flags,
-            seq: segment.seq.0.wrapping_sub(self.local.unwrap_or_default().0),
+            seq: segment.seq.since(origin) as u32,
             len: segment.payload_len,
-            ack: if acks { segment.ack.0 } else { 0 },
+            ack: if acks { segment.ack.0.wrapping_sub(remote) } else { 0 },
             window: Some(segment.window),
             ecn: Some(sent.ecn),
             options: Some(options),
         }
     }
 
-    /// The first timestamp of an expected packet defines what the script's timestamps stand for.
-    pub(crate) fn learn_clock(&mut self, expected: &Packet, actual: &mut Packet) {
+    /// An expected packet defines what the numbers of its SYN and its timestamp stand for.
+    pub(crate) fn learn(&mut self, expected: &Packet, actual: &mut Packet) {
+        let opens = actual.flags.contains(Flags::SYN) && expected.flags.contains(Flags::SYN);
+        if let Some((script @ 0, _)) = self.local.as_mut().filter(|_| opens) {
+            *script = expected.seq;
+            actual.seq = actual.seq.wrapping_add(expected.seq);
+        }
         let wanted = expected.options.and_then(|options| options.timestamps);
-        let Some(found) = actual.options.as_mut().and_then(|options| options.timestamps.as_mut())
-        else {
-            return;
-        };
-        if let (None, Some(wanted)) = (self.clock, wanted) {
-            self.clock = Some((wanted.value, found.value));
+        let found = actual.options.as_mut().and_then(|options| options.timestamps.as_mut());
+        let (Some(wanted), Some(found)) = (wanted, found) else { return };
+        let (script, live) = self.first_stamp.unwrap_or_default();
+        let raw = found.value.wrapping_sub(script).wrapping_add(live);
+        self.stamps.insert(wanted.value, raw);
+        if self.first_stamp.is_none() {
+            self.first_stamp = Some((wanted.value, raw));
             found.value = wanted.value;
         }
     }
@@ -144,6 +179,7 @@ fn options_text(options: &Options) -> String {
         parts.push(format!("TS val {value} ecr {echo}"));
     }
     parts.extend(options.wscale.map(|wscale| format!("wscale {wscale}")));
+    parts.extend(options.fast_open.map(|option| option.text()));
     let mut blocks = String::new();
     for block in options.sack.as_slice() {
         // Writing to a String cannot fail.

@@ -7,7 +7,7 @@ use weir_units::Duration;
 
 use crate::compare::{continues, difference};
 use crate::endpoint::{Endpoint, EndpointError, Returned, Sent};
-use crate::expr::Assertion;
+use crate::expr::{Statement, Variables};
 use crate::packet::Numbers;
 use crate::script::{Action, Call, Event, Packet, Script, When};
 
@@ -52,8 +52,11 @@ pub fn run(script: &Script, endpoint: &mut dyn Endpoint) -> Result<(), RunError>
     let mut runner = Runner {
         endpoint,
         numbers: Numbers::default(),
+        connection: 0,
         sent: VecDeque::new(),
+        variables: Variables::new(),
         least_tolerance: script.settings.tolerance,
+        tick: script.settings.tick,
         last: Duration::ZERO,
         line: 0,
         blocked: None,
@@ -67,10 +70,14 @@ pub fn run(script: &Script, endpoint: &mut dyn Endpoint) -> Result<(), RunError>
 
 struct Runner<'a> {
     endpoint: &'a mut dyn Endpoint,
+    /// Those of the newest connection.
     numbers: Numbers,
-    /// Packets that no event has taken yet.
-    sent: VecDeque<(Duration, Packet)>,
+    connection: u32,
+    /// Its packets that no event has taken yet. Those of a connection that came before are free, as in packetdrill.
+    sent: VecDeque<Sent>,
+    variables: Variables,
     least_tolerance: Duration,
+    tick: Option<u32>,
     /// The time of the event before.
     last: Duration,
     line: u32,
@@ -106,12 +113,17 @@ impl Runner<'_> {
         self.wait_until(slot.earliest)?;
         match &event.action {
             Action::Inject(packet) => {
-                let segment = self.numbers.wire_segment(packet);
-                let result = self.endpoint.inject(&segment, packet.ecn.unwrap_or_default());
-                result.map_err(|error| self.refused(error))?;
+                let connection = self.endpoint.next_connection(packet.flags);
+                self.follow(connection);
+                let arriving = self.numbers.wire_segment(packet);
+                self.endpoint.inject(&arriving).map_err(|error| self.refused(error))?;
             }
             Action::Call(call) => self.call(call, slot)?,
-            Action::Assert(assertions) => self.check(assertions)?,
+            Action::Code(statements) => self.execute(statements)?,
+            Action::Configure(settings) => {
+                self.endpoint.configure(settings).map_err(|error| self.refused(error))?;
+            }
+            Action::Count(state, wanted) => self.count(*state, *wanted)?,
             Action::Expect(_) => {}
         }
         self.last = slot.earliest;
@@ -165,17 +177,27 @@ impl Runner<'_> {
                 let message = format!("the stack sent {MAX_UNTAKEN} packets more than expected");
                 return Err(self.failed(message));
             }
-            let packet = self.numbers.script_packet(&sent);
-            let Sent { at, .. } = sent;
-            self.sent.push_back((at, packet));
+            self.follow(sent.connection);
+            if sent.connection == self.connection {
+                self.sent.push_back(sent);
+            }
         }
         Ok(())
+    }
+
+    /// From now on packets are those of this connection, if it is newer.
+    fn follow(&mut self, connection: u32) {
+        if connection > self.connection {
+            self.connection = connection;
+            self.numbers = Numbers::default();
+            self.sent.clear();
+        }
     }
 
     /// Takes the next packet, which must be the expected one; returns when it was sent.
     fn expect(&mut self, expected: &Packet, slot: Slot) -> Result<Duration, RunError> {
         let latest = slot.latest + slot.tolerance;
-        let Some((at, mut actual)) = self.next_packet(latest)? else {
+        let Some(first) = self.next_packet(latest)? else {
             let wanted = shown(slot.earliest, expected);
             let message = format!(
                 "no packet until {} sec\nscript packet: {wanted}\nactual packet: none",
@@ -183,23 +205,27 @@ impl Runner<'_> {
             );
             return Err(self.failed(message));
         };
+        let at = first.at;
+        let mut actual = self.numbers.script_packet(&first);
         let mut end = at;
         let mut merged = false;
         while actual.len < expected.len {
-            let Some((next_at, next)) = self.next_packet(latest)? else { break };
+            let Some(sent) = self.next_packet(latest)? else { break };
+            let next = self.numbers.script_packet(&sent);
             if !continues(expected, &actual, &next) {
-                self.sent.push_front((next_at, next));
+                self.sent.push_front(sent);
                 break;
             }
             merged = true;
             actual.len += next.len;
             actual.flags = actual.flags.with(next.flags);
-            end = next_at;
+            end = sent.at;
         }
-        self.numbers.learn_clock(expected, &mut actual);
+        self.numbers.learn(expected, &mut actual);
         let wanted = shown(slot.earliest, expected);
         let packets = format!("\nscript packet: {wanted}\nactual packet: {}", shown(at, &actual));
-        if let Some(found) = difference(expected, &actual, merged, slot.tolerance) {
+        let drift = self.tick.map(|tick| slot.tolerance.as_micros() / u64::from(tick) + 1);
+        if let Some(found) = difference(expected, &actual, merged, drift) {
             let (field, expected, actual) = (found.field, found.expected, found.actual);
             let what =
                 format!("live packet field {field}: expected: {expected} vs actual: {actual}");
@@ -220,7 +246,7 @@ impl Runner<'_> {
     }
 
     /// The oldest packet that no event has taken; waits for one until `latest`.
-    fn next_packet(&mut self, latest: Duration) -> Result<Option<(Duration, Packet)>, RunError> {
+    fn next_packet(&mut self, latest: Duration) -> Result<Option<Sent>, RunError> {
         loop {
             if let Some(packet) = self.sent.pop_front() {
                 return Ok(Some(packet));
@@ -276,16 +302,25 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn check(&mut self, assertions: &[Assertion]) -> Result<(), RunError> {
+    fn execute(&mut self, statements: &[Statement]) -> Result<(), RunError> {
         let info = self.endpoint.info().map_err(|error| self.refused(error))?;
-        for assertion in assertions {
-            if let Err(unmet) = assertion.check(|name| info.value(name)) {
-                let message = format!("{} does not hold: {}", assertion.text, unmet.detail);
-                let failure = Failure { line: assertion.line, at: self.endpoint.now(), message };
+        for statement in statements {
+            let result = statement.run(|name| info.value(name), &mut self.variables);
+            if let Err(unmet) = result {
+                let message = format!("{} does not hold: {}", statement.text, unmet.detail);
+                let failure = Failure { line: statement.line, at: self.endpoint.now(), message };
                 return Err(failure.into());
             }
         }
         Ok(())
+    }
+
+    fn count(&mut self, state: i64, wanted: u32) -> Result<(), RunError> {
+        let found = self.endpoint.count(state).map_err(|error| self.refused(error))?;
+        if found == wanted {
+            return Ok(());
+        }
+        Err(self.failed(format!("{found} connections in this state, expected {wanted}")))
     }
 
     fn failed(&self, message: String) -> RunError {
@@ -302,11 +337,16 @@ fn judge(call: &Call, returned: Returned) -> Result<(), String> {
     let (value, errno) = match returned {
         Returned::Value(value) => (value, None),
         Returned::Error(errno) | Returned::Blocks(errno) => (-1, Some(errno)),
+        Returned::Stores(what, value) => {
+            return Err(format!("the call stores another {what}: {value}"));
+        }
     };
     let text = |value: i64, errno: Option<&str>| {
         errno.map_or(value.to_string(), |errno| format!("{value} {errno}"))
     };
     let wanted = call.errno.as_deref();
+    // Two names of one number.
+    let wanted = if wanted == Some("EWOULDBLOCK") { Some("EAGAIN") } else { wanted };
     if value == call.result && (wanted.is_none() || wanted == errno) {
         return Ok(());
     }

@@ -1,9 +1,17 @@
 //! A script as data: what [`parse`](crate::parse) returns and [`run`](crate::run) executes.
 
-use weir_transport::{Flags, SackBlock, Stack, Timestamps};
+mod call;
+mod settings;
+
+use weir_transport::{Flags, SackBlock, Timestamps};
 use weir_units::{Duration, Ecn};
 
-use crate::expr::Assertion;
+pub use self::call::{
+    Call, CallKind, EpollChange, Interest, ReadFlags, Shut, SocketOption, Watched, WriteFlags,
+};
+pub use self::settings::{FastOpenSwitch, Settings, Sysctl};
+use crate::expr::Statement;
+use crate::fast_open::FastOpen;
 
 /// A script that was read without errors.
 #[derive(Clone, Debug)]
@@ -59,76 +67,6 @@ impl Head {
     }
 }
 
-/// Option lines and sysctls. The defaults are those of packetdrill's own tests for Linux.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
-    /// Loss recovery and congestion control.
-    pub stack: Stack,
-    /// The smallest tolerance of times.
-    pub tolerance: Duration,
-    /// `net.ipv4` sysctls with their values.
-    pub sysctls: Vec<(Sysctl, i64)>,
-    /// `tcp_rmem`: the smallest, the first and the largest receive buffer, as Linux counts memory.
-    pub receive_memory: Option<[u64; 3]>,
-    /// `net.ipv4` sysctls with values that make no difference here, for a kernel.
-    pub neutral: Vec<(String, String)>,
-}
-
-impl Settings {
-    /// The value of a sysctl: the script's last one, or the default.
-    pub fn sysctl(&self, wanted: Sysctl) -> i64 {
-        let set = self.sysctls.iter().rev().find(|(sysctl, _)| *sysctl == wanted);
-        set.map_or(wanted.default(), |(_, value)| *value)
-    }
-}
-
-macro_rules! sysctls {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $default:literal, $allowed:expr;)*) => {
-        /// A `net.ipv4` sysctl that all endpoints understand.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        pub enum Sysctl {
-            $($(#[$doc])* $variant,)*
-        }
-
-        impl Sysctl {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant,)*];
-
-            /// Its name below `net.ipv4`.
-            pub const fn name(self) -> &'static str {
-                match self { $(Self::$variant => $name,)* }
-            }
-
-            /// Its value in a script that does not set it.
-            pub const fn default(self) -> i64 {
-                match self { $(Self::$variant => $default,)* }
-            }
-
-            /// The values that it may have.
-            pub const fn allowed(self) -> std::ops::RangeInclusive<i64> {
-                match self { $(Self::$variant => $allowed,)* }
-            }
-        }
-    };
-}
-
-sysctls! {
-    /// 0: no ECN, 1: offers and accepts, 2: accepts.
-    Ecn = "tcp_ecn", 0, 0..=2;
-    /// Selective acknowledgements.
-    Sack = "tcp_sack", 1, 0..=1;
-    /// Timestamps.
-    Timestamps = "tcp_timestamps", 1, 0..=1;
-    /// Restart from the initial window after idling.
-    SlowStartAfterIdle = "tcp_slow_start_after_idle", 0, 0..=1;
-    /// Retransmissions of a SYN before the connection fails.
-    SynRetries = "tcp_syn_retries", 6, 1..=127;
-    /// Retransmissions of the answer to a SYN before the connection fails.
-    SynAckRetries = "tcp_synack_retries", 5, 0..=127;
-    /// Retransmissions of data before the connection fails.
-    Retries = "tcp_retries2", 15, 0..=255;
-}
-
 /// Something that happens at a time.
 #[derive(Clone, Debug)]
 pub struct Event {
@@ -164,8 +102,12 @@ pub enum Action {
     Expect(Packet),
     /// The application calls the socket interface.
     Call(Call),
-    /// `%{ assert … }%`.
-    Assert(Vec<Assertion>),
+    /// `%{ … }%`.
+    Code(Vec<Statement>),
+    /// Commands change settings, which from now on are these.
+    Configure(Box<Settings>),
+    /// `sockstat`: how many connections are in this state.
+    Count(i64, u32),
 }
 
 /// A TCP segment in the script's numbers: local sequence numbers count from the local SYN, which is
@@ -201,6 +143,8 @@ pub struct Options {
     pub sack: weir_transport::SackBlocks,
     /// `TS val N ecr N`.
     pub timestamps: Option<Timestamps>,
+    /// `FO COOKIE` or `FOEXP COOKIE`.
+    pub fast_open: Option<FastOpen>,
 }
 
 impl Options {
@@ -209,99 +153,4 @@ impl Options {
         let (start, end) = (weir_transport::SeqNum(start), weir_transport::SeqNum(end));
         self.sack.push(SackBlock { start, end });
     }
-}
-
-/// A call of the socket interface with its expected result.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Call {
-    /// What is called.
-    pub kind: CallKind,
-    /// Until when it may block; `None`: it must return at once.
-    pub until: Option<When>,
-    /// What it must return.
-    pub result: i64,
-    /// The name of the error that it must return.
-    pub errno: Option<String>,
-}
-
-/// The calls that every endpoint understands. File descriptors are the script's.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallKind {
-    /// `socket(…)`.
-    Socket,
-    /// `bind(fd, …)`.
-    Bind(i32),
-    /// `listen(fd, …)`.
-    Listen(i32),
-    /// `accept(fd, …)`.
-    Accept(i32),
-    /// `connect(fd, …)`.
-    Connect(i32),
-    /// `write(fd, …, n)`, `send(fd, …, n, flags)`.
-    Write(i32, u32),
-    /// `read(fd, …, n)`, `recv(fd, …, n, flags)`.
-    Read(i32, u32),
-    /// `close(fd)`.
-    Close(i32),
-    /// `shutdown(fd, how)`.
-    Shutdown(i32, Shut),
-    /// `fcntl(fd, F_SETFL, …)`.
-    SetNonBlocking(i32, bool),
-    /// `fcntl(fd, F_GETFL)`.
-    ReadFlags(i32),
-    /// `setsockopt(…)`.
-    SetOption(i32, SocketOption),
-    /// `getsockopt(fd, SOL_SOCKET, SO_ERROR, [0], [4])`: no error waits to be reported.
-    NoError(i32),
-}
-
-impl CallKind {
-    /// The descriptor that it is about; `socket` has none.
-    pub const fn descriptor(&self) -> Option<i32> {
-        match self {
-            Self::Socket => None,
-            Self::Bind(fd)
-            | Self::Listen(fd)
-            | Self::Accept(fd)
-            | Self::Connect(fd)
-            | Self::Write(fd, _)
-            | Self::Read(fd, _)
-            | Self::Close(fd)
-            | Self::Shutdown(fd, _)
-            | Self::SetNonBlocking(fd, _)
-            | Self::ReadFlags(fd)
-            | Self::SetOption(fd, _)
-            | Self::NoError(fd) => Some(*fd),
-        }
-    }
-}
-
-/// Which direction ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shut {
-    /// `SHUT_RD`.
-    Read,
-    /// `SHUT_WR`.
-    Write,
-    /// `SHUT_RDWR`.
-    Both,
-}
-
-/// The socket options that every endpoint understands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SocketOption {
-    /// Without effect on a script, as `SO_REUSEADDR`.
-    Ignored,
-    /// `TCP_NODELAY`.
-    NoDelay(bool),
-    /// `TCP_CONGESTION`.
-    Congestion(String),
-    /// `TCP_USER_TIMEOUT`, in milliseconds.
-    UserTimeout(u32),
-    /// `TCP_MAXSEG`.
-    MaxSegment(u32),
-    /// `SO_RCVBUF`, as the application gives it.
-    ReceiveBuffer(u32),
-    /// `SO_SNDBUF`, likewise.
-    SendBuffer(u32),
 }

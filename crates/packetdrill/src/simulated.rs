@@ -6,153 +6,170 @@
 //! * Linux estimates how long the peer's segments are; ours expects them to be as long as those it may send.
 //! * A closed socket has no reader: new data is answered with a reset (RFC 2525 §2.17), as in Linux.
 
+mod early;
+mod flow;
+mod options;
+mod ready;
+mod report;
+mod socket;
 mod sockets;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use weir_cc::RecoveryState;
-use weir_transport::{Config, Connection, ConnectionError, Event, Flags, Segment, Snapshot, State};
+use weir_transport::{Config, Connection, DelayedAck, Flags, Segment, State};
 use weir_units::{Bytes, Duration, Ecn, Instant, stream};
 
-use self::sockets::Socket;
-use crate::endpoint::{Endpoint, EndpointError, Returned, Sent};
-use crate::info::{INFINITE_SSTHRESH, Info, Name};
+use self::early::{Cache, Decision};
+use self::flow::Flow;
+use self::ready::Epoll;
+use self::socket::Socket;
+use crate::endpoint::{Endpoint, EndpointError, Received, Returned, Sent};
+use crate::info::Info;
 use crate::script::{Call, Settings, Sysctl};
 
-/// A connection of Weir's transport under the control of a script.
+/// A host with Weir's transport under the control of a script.
 #[derive(Debug)]
 pub struct Simulated {
-    config: Config,
-    syn_retries: u32,
-    syn_ack_retries: u32,
-    accepts_ecn: bool,
-    offers_ecn: bool,
+    settings: Settings,
     now: Instant,
     sockets: BTreeMap<i32, Socket>,
-    connection: Option<Connection>,
-    failure: Option<ConnectionError>,
-    /// The application has closed the connection's descriptor.
-    orphaned: bool,
-    /// It has shut the reading side down.
-    reads_no_more: bool,
+    epolls: BTreeMap<i32, Epoll>,
+    /// All connections of the script; packets are those of the newest.
+    flows: Vec<Flow>,
+    /// A socket has begun to listen since the newest connection was opened: a SYN opens another one.
+    awaits_syn: bool,
+    /// What is remembered of the peer.
+    cache: Cache,
+    /// When a call that waits for events gives up.
+    deadline: Option<Instant>,
     sent: VecDeque<Sent>,
 }
 
 impl Simulated {
     /// A host without sockets, whose TCP has these settings.
     pub fn new(settings: &Settings) -> Self {
-        let ecn = settings.sysctl(Sysctl::Ecn);
-        let config = Config::new(settings.stack.clone())
-            .with_mss(MSS)
-            .with_nagle(true)
-            .with_max_retransmits(settings.sysctl(Sysctl::Retries) as u32)
-            .with_sack(settings.sysctl(Sysctl::Sack) == 1)
-            .with_timestamps(settings.sysctl(Sysctl::Timestamps) == 1)
-            .with_slow_start_after_idle(settings.sysctl(Sysctl::SlowStartAfterIdle) == 1);
-        let config = with_receive_memory(config, settings.receive_memory);
         Self {
-            config,
-            syn_ack_retries: settings.sysctl(Sysctl::SynAckRetries) as u32,
-            syn_retries: settings.sysctl(Sysctl::SynRetries) as u32,
-            accepts_ecn: ecn > 0,
-            offers_ecn: ecn == 1,
+            settings: settings.clone(),
             now: START,
             sockets: BTreeMap::new(),
-            connection: None,
-            failure: None,
-            orphaned: false,
-            reads_no_more: false,
+            epolls: BTreeMap::new(),
+            flows: Vec::new(),
+            awaits_syn: false,
+            cache: Cache::default(),
+            deadline: None,
             sent: VecDeque::new(),
         }
     }
 
-    /// The configuration of a connection; ECN also if the controller needs it.
-    fn config(&self, ecn: bool, syn_retries: u32) -> Config {
-        let config = self.config.clone().with_ecn(ecn.then_some(true));
-        config.with_max_syn_retransmits(Some(syn_retries))
+    /// The configuration of a new socket.
+    fn base_config(&self) -> Config {
+        let settings = &self.settings;
+        let on = |sysctl| settings.sysctl(sysctl) == 1;
+        let config = Config::new(settings.stack.clone())
+            .with_mss(self.mss())
+            .with_nagle(true)
+            .with_max_retransmits(settings.sysctl(Sysctl::Retries) as u32)
+            .with_max_syn_retransmits(Some(settings.sysctl(Sysctl::SynRetries) as u32))
+            .with_sack(on(Sysctl::Sack))
+            .with_timestamps(on(Sysctl::Timestamps))
+            .with_window_scaling(on(Sysctl::WindowScaling))
+            .with_pace_window(settings.paces)
+            .with_slow_start_after_idle(on(Sysctl::SlowStartAfterIdle));
+        let config = match settings.freebsd {
+            true => config.with_delayed_ack(Some(DelayedAck::Rfc1122)),
+            false => config,
+        };
+        let config = match settings.send_memory {
+            None => config,
+            Some([_, first, most]) => {
+                config.with_send_buffer(Some(Bytes(first))).with_max_send_buffer(Some(Bytes(most)))
+            }
+        };
+        with_receive_memory(config, settings.receive_memory, self.mss())
     }
 
-    /// Collects what the connection sends and reports.
+    /// The largest payload, without the headers of IP and TCP.
+    fn mss(&self) -> u32 {
+        let header = if self.settings.ipv6 { IPV6_HEADER } else { IPV4_HEADER };
+        u32::from(self.settings.mtu).saturating_sub(header + TCP_HEADER)
+    }
+
+    /// The number of the newest connection; 0 if there was none.
+    fn newest(&self) -> u32 {
+        self.flows.len() as u32
+    }
+
+    fn current(&mut self) -> Option<&mut Flow> {
+        self.flows.last_mut().filter(|flow| !flow.gone)
+    }
+
+    fn is_listening(&self) -> bool {
+        self.sockets.values().any(Socket::is_listening)
+    }
+
+    /// Whether a segment with these flags is the first of a connection.
+    fn opens(&self, flags: Flags) -> bool {
+        let others = [Flags::ACK, Flags::RST, Flags::FIN];
+        let is_syn = flags.contains(Flags::SYN) && !others.iter().any(|flag| flags.contains(*flag));
+        let free = self.awaits_syn || self.flows.last().is_none_or(|flow| flow.gone);
+        is_syn && free && self.is_listening()
+    }
+
+    /// Collects what the connections send and report.
     fn settle(&mut self) {
-        let Some(connection) = &mut self.connection else { return };
-        while let Some(transmit) = connection.poll_transmit(self.now) {
-            let at = self.now.saturating_since(START);
-            self.sent.push_back(Sent { at, segment: transmit.segment, ecn: transmit.ecn });
-        }
-        while let Some(event) = connection.poll_event() {
-            if let Event::Failed(error) = event {
-                self.failure = Some(error);
+        let (now, newest) = (self.now, self.newest());
+        for (index, flow) in self.flows.iter_mut().enumerate() {
+            let number = index as u32 + 1;
+            for (segment, ecn, fast_open) in flow.settle(now) {
+                let at = now.saturating_since(START);
+                if number == newest {
+                    self.sent.push_back(Sent { at, segment, ecn, fast_open, connection: number });
+                }
             }
         }
     }
 
-    fn is_listening(&self) -> bool {
-        self.sockets.values().any(|socket| socket.listening)
+    /// Opens a connection for a SYN to a socket that listens.
+    fn accept_syn(&mut self, arriving: &Received) {
+        let listener = self.sockets.iter().rev().find(|(_, socket)| socket.is_listening());
+        let Some((fd, socket)) = listener else { return };
+        let retries = self.settings.sysctl(Sysctl::SynAckRetries) as u32;
+        let accepts_ecn = self.settings.sysctl(Sysctl::Ecn) > 0;
+        let config = socket.config.clone().with_max_syn_retransmits(Some(retries));
+        let config = config.with_ecn(accepts_ecn.then_some(true));
+        let mut connection = Connection::listen(&config, stream(1, "packetdrill"));
+        let key = socket.fast_open_key.unwrap_or(self.settings.fast_open_key);
+        let enabled = socket.takes_early_data;
+        let decision = early::decide(&self.settings, enabled, key, arriving);
+        let grant = match decision {
+            Decision::Open => {
+                connection.open_with_syn();
+                None
+            }
+            Decision::Grant(option) => Some(option),
+            Decision::Ignore => None,
+        };
+        let flow = Flow { listener: Some(*fd), option: grant, ..Flow::new(connection, self.now) };
+        self.flows.push(flow);
+        self.awaits_syn = false;
     }
 
     /// A host answers a segment of no connection with a reset (RFC 9293 §3.10.7.1); one that listens drops what
     /// neither opens nor acknowledges anything (§3.10.7.2).
     fn refuse(&mut self, segment: &Segment) {
-        if self.is_listening() && !segment.flags.contains(Flags::ACK) {
+        let acks = segment.flags.contains(Flags::ACK);
+        if (self.is_listening() && !acks) || segment.flags.contains(Flags::RST) {
             return;
         }
-        let reset = if segment.flags.contains(Flags::ACK) {
+        let reset = if acks {
             Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() }
         } else {
             let ack = segment.seq + segment.seq_len();
             Segment { ack, flags: Flags::RST.with(Flags::ACK), ..Segment::default() }
         };
-        if !segment.flags.contains(Flags::RST) {
-            let at = self.now.saturating_since(START);
-            self.sent.push_back(Sent { at, segment: reset, ecn: Ecn::NotEct });
-        }
-    }
-
-    fn read(&mut self, bytes: u32) -> Returned {
-        let Some(connection) = &mut self.connection else { return Returned::Error("ENOTCONN") };
-        if connection.readable() > 0 {
-            return Returned::Value(connection.read(self.now, u64::from(bytes)) as i64);
-        }
-        let ended = matches!(
-            connection.state(),
-            State::CloseWait | State::Closing | State::LastAck | State::TimeWait | State::Closed
-        );
-        match self.failure.take() {
-            Some(error) => Returned::Error(errno(&error)),
-            None if ended || self.reads_no_more => Returned::Value(0),
-            None => Returned::Blocks("EAGAIN"),
-        }
-    }
-
-    fn write(&mut self, bytes: u32) -> Returned {
-        if let Some(error) = self.failure.take() {
-            return Returned::Error(errno(&error));
-        }
-        let Some(connection) = &mut self.connection else { return Returned::Error("ENOTCONN") };
-        match connection.state() {
-            State::Established | State::CloseWait => {
-                connection.write(self.now, u64::from(bytes));
-                Returned::Value(i64::from(bytes))
-            }
-            State::Listen => Returned::Error("ENOTCONN"),
-            State::SynSent | State::SynReceived => Returned::Blocks("EAGAIN"),
-            _ => Returned::Error("EPIPE"),
-        }
-    }
-
-    /// The application closes the connection's descriptor.
-    fn close(&mut self) {
-        self.orphaned = true;
-        let Some(connection) = &mut self.connection else { return };
-        if connection.state() == State::SynSent {
-            // RFC 9293 §3.10.4: nothing was written, so nothing is sent.
-            self.connection = None;
-        } else if connection.readable() > 0 {
-            // RFC 2525 §2.17: the peer learns that its data was not read.
-            connection.abort(self.now);
-        } else {
-            connection.close(self.now);
-        }
+        let (at, connection) = (self.now.saturating_since(START), self.newest());
+        let (segment, ecn, fast_open) = (reset, Ecn::NotEct, None);
+        self.sent.push_back(Sent { at, segment, ecn, fast_open, connection });
     }
 }
 
@@ -164,17 +181,20 @@ impl Endpoint for Simulated {
     fn advance(&mut self, until: Duration) -> Result<(), EndpointError> {
         let until = START + until;
         for _ in 0..MAX_STEPS {
-            let timeout = self.connection.as_ref().and_then(|c| c.next_timeout(self.now));
+            let timeouts = self.flows.iter().filter_map(|flow| flow.next_timeout(self.now));
+            let timeout = timeouts.chain(self.deadline).min();
             let Some(at) = timeout.filter(|at| *at <= until) else {
                 self.now = self.now.max(until);
                 return Ok(());
             };
             self.now = self.now.max(at);
-            if let Some(connection) = &mut self.connection {
-                connection.handle_timeout(self.now);
+            for flow in &mut self.flows {
+                flow.handle_timeout(self.now);
             }
             self.settle();
-            if !self.sent.is_empty() || self.failure.is_some() {
+            let ended = self.deadline.is_some_and(|deadline| deadline <= self.now);
+            let failed = self.flows.last().is_some_and(|flow| flow.failure.is_some());
+            if !self.sent.is_empty() || failed || ended {
                 return Ok(());
             }
         }
@@ -185,32 +205,36 @@ impl Endpoint for Simulated {
         self.sent.pop_front()
     }
 
-    fn inject(&mut self, segment: &Segment, ecn: Ecn) -> Result<(), EndpointError> {
-        let mut segment = *segment;
+    fn next_connection(&self, flags: Flags) -> u32 {
+        self.newest() + u32::from(self.opens(flags))
+    }
+
+    fn inject(&mut self, arriving: &Received) -> Result<(), EndpointError> {
+        let mut segment = arriving.segment;
+        if self.opens(segment.flags) {
+            self.accept_syn(arriving);
+        }
+        let now = self.now;
+        // A connection that has ended is no more, except that its descriptor reports how.
+        let open = self.flows.last_mut().filter(|flow| !flow.gone && !flow.connection.is_closed());
+        let Some(flow) = open else {
+            self.refuse(&segment);
+            return Ok(());
+        };
         if let Some(mss) = &mut segment.options.mss
             && segment.options.timestamps.is_some()
-            && self.config.timestamps
+            && flow.connection.config().timestamps
             && *mss > 0
         {
             *mss = mss.saturating_sub(TIMESTAMPS_LEN).max(1);
         }
-        let others = [Flags::ACK, Flags::RST, Flags::FIN];
-        let opens = segment.flags.contains(Flags::SYN)
-            && !others.iter().any(|flag| segment.flags.contains(*flag));
-        if self.connection.is_none() && opens && self.is_listening() {
-            let config = self.config(self.accepts_ecn, self.syn_ack_retries);
-            self.connection = Some(Connection::listen(&config, stream(1, "packetdrill")));
+        let asked = flow.connection.state() == State::SynSent && flow.early.asked;
+        let stored = flow.receive(now, &segment, arriving.ecn);
+        if asked && flow.connection.is_synchronised() && !flow.connection.is_closed() {
+            early::learn(&mut self.cache, flow, arriving, arriving.segment.options.mss);
         }
-        let now = self.now;
-        // A connection that has ended is no more, except that its descriptor reports how.
-        let open = self.connection.as_mut().filter(|connection| !connection.is_closed());
-        let Some(connection) = open else {
-            self.refuse(&segment);
-            return Ok(());
-        };
-        let stored = connection.handle_segment(now, &segment, ecn).is_some();
-        if self.orphaned && stored {
-            self.connection = None;
+        if flow.orphaned && stored {
+            flow.gone = true;
             self.refuse(&segment);
         }
         self.settle();
@@ -223,22 +247,38 @@ impl Endpoint for Simulated {
         Ok(returned)
     }
 
+    fn configure(&mut self, settings: &Settings) -> Result<(), EndpointError> {
+        if settings.flushes != self.settings.flushes {
+            self.cache = Cache::default();
+        }
+        let stack = self.settings.stack.clone();
+        self.settings = Settings { stack, ..settings.clone() };
+        Ok(())
+    }
+
+    fn count(&mut self, state: i64) -> Result<u32, EndpointError> {
+        let listening = self.sockets.values().filter(|socket| socket.is_listening());
+        let listening = listening.count() * usize::from(state == report::state(State::Listen));
+        let open = self.flows.iter().filter(|flow| !flow.gone);
+        let found = open.filter(|flow| report::state(flow.state()) == state).count();
+        Ok((found + listening) as u32)
+    }
+
     fn info(&mut self) -> Result<Info, EndpointError> {
-        let now = self.now;
-        let Some(connection) = &mut self.connection else {
-            return Err(EndpointError("there is no connection".to_owned()));
-        };
-        connection.account_time(now);
-        Ok(info(connection))
+        let (now, mss) = (self.now, self.mss());
+        match self.current() {
+            Some(flow) => Ok(flow.info(now, mss)),
+            None => Err(EndpointError("there is no connection".to_owned())),
+        }
     }
 }
 
 /// The window's scale is that of the largest buffer, and the first window half of the first one, in whole
 /// segments and at most 64 KB (`tcp_select_initial_window`).
-fn with_receive_memory(config: Config, memory: Option<[u64; 3]>) -> Config {
+fn with_receive_memory(config: Config, memory: Option<[u64; 3]>, mss: u32) -> Config {
     let [_, first, largest] = memory.unwrap_or(RECEIVE_MEMORY);
     let config = config.with_recv_buffer(Bytes(largest));
-    let (half, mss) = (first / 2, u64::from(MSS));
+    let (half, mss) = (first / 2, u64::from(mss));
     if half >= u64::from(u16::MAX) {
         return config;
     }
@@ -246,74 +286,11 @@ fn with_receive_memory(config: Config, memory: Option<[u64; 3]>) -> Config {
     config.with_initial_recv_window(Some(Bytes(window)))
 }
 
-/// The fields of `struct tcp_info`. Linux counts in segments.
-fn info(connection: &Connection) -> Info {
-    let (snapshot, stats) = (connection.snapshot(), connection.stats());
-    let segments = |bytes: Bytes| bytes.get().div_ceil(snapshot.mss.get()) as i64;
-    let micros = |time: Option<Duration>| time.unwrap_or_default().as_micros() as i64;
-    let Snapshot { cwnd, ssthresh, .. } = snapshot;
-    let mss = snapshot.mss.get();
-    let mut info = Info::default();
-    info.set(Name::State, state(connection.state()));
-    info.set(Name::CaState, ca_state(snapshot.state));
-    info.set(Name::SndCwnd, (cwnd.get() / mss) as i64);
-    let threshold = ssthresh.map(|at| (at.get() / mss) as i64);
-    info.set(Name::SndSsthresh, threshold.unwrap_or(INFINITE_SSTHRESH));
-    info.set(Name::Unacked, segments(snapshot.unacked));
-    info.set(Name::Sacked, segments(snapshot.sacked));
-    info.set(Name::Lost, segments(snapshot.lost));
-    info.set(Name::Retrans, segments(snapshot.resent));
-    info.set(Name::TotalRetrans, stats.retransmits as i64);
-    info.set(Name::DsackDups, stats.retransmits_spurious as i64);
-    info.set(Name::SndMss, mss as i64);
-    info.set(Name::Rtt, micros(snapshot.srtt));
-    info.set(Name::Rttvar, micros(snapshot.rttvar));
-    info.set(Name::Rto, micros(Some(snapshot.rto)));
-    info.set(Name::MinRtt, micros(snapshot.min_rtt));
-    info.set(Name::BytesAcked, stats.acked_bytes as i64);
-    info.set(Name::RwndLimited, stats.rwnd_limited.as_micros() as i64);
-    info
-}
-
-/// Linux's number of a state (`linux/tcp_states.h`).
-const fn state(state: State) -> i64 {
-    match state {
-        State::Established => 1,
-        State::SynSent => 2,
-        State::SynReceived => 3,
-        State::FinWait1 => 4,
-        State::FinWait2 => 5,
-        State::TimeWait => 6,
-        State::Closed => 7,
-        State::CloseWait => 8,
-        State::LastAck => 9,
-        State::Listen => 10,
-        State::Closing => 11,
-    }
-}
-
-const fn ca_state(state: RecoveryState) -> i64 {
-    match state {
-        RecoveryState::Open => 0,
-        RecoveryState::Disorder => 1,
-        RecoveryState::Cwr => 2,
-        RecoveryState::Recovery => 3,
-        RecoveryState::Loss => 4,
-    }
-}
-
-fn errno(error: &ConnectionError) -> &'static str {
-    match error {
-        ConnectionError::Refused => "ECONNREFUSED",
-        ConnectionError::Reset => "ECONNRESET",
-        _ => "ETIMEDOUT",
-    }
-}
-
 /// When scripts start: as late as a guest's run after its boot, so that timestamps are not zero.
 const START: Instant = Instant::from_nanos(10_000_000_000);
-/// Ethernet's, without the headers of IP and TCP.
-const MSS: u32 = 1_460;
+const IPV4_HEADER: u32 = 20;
+const IPV6_HEADER: u32 = 40;
+const TCP_HEADER: u32 = 20;
 /// With padding.
 const TIMESTAMPS_LEN: u16 = 12;
 /// Linux's default (`net.ipv4.tcp_rmem`).

@@ -77,6 +77,8 @@ pub struct Config {
     pub sack: bool,
     /// Offer timestamps (RFC 7323).
     pub timestamps: bool,
+    /// Offer windows of more than 64 KiB (RFC 7323 §2).
+    pub window_scaling: bool,
     /// Offer explicit congestion notification (RFC 3168); by default if the controller needs it.
     pub ecn: Option<bool>,
     /// When the receiver acknowledges; by default as the recovery scheme's receiver does
@@ -140,6 +142,7 @@ impl Default for Config {
             initial_recv_window: None,
             sack: true,
             timestamps: true,
+            window_scaling: true,
             ecn: None,
             delayed_ack: None,
             initial_rto: Duration::from_secs(1),

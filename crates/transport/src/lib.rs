@@ -66,7 +66,7 @@ mod readme {}
 
 pub use catalogue::CatalogueEntry;
 pub use config::{Config, Stack};
-pub use connection::{Arrived, Connection, ConnectionError, Event, State, Transmit};
+pub use connection::{Arrived, Connection, ConnectionError, Event, Negotiated, State, Transmit};
 pub use delayed_ack::DelayedAckError;
 pub use policy::{
     AtResume, BusConfig, ElfnConfig, PathEvent, RoutePolicy, RoutePolicyError, RouteState,

@@ -149,6 +149,8 @@ pub struct Snapshot {
     pub lost: Bytes,
     /// Declared lost and sent again since.
     pub resent: Bytes,
+    /// The largest distance by which a segment is known to have come late.
+    pub reordering: Bytes,
     /// The payload of a full segment.
     pub mss: Bytes,
     /// The highest stream offset that the peer's window permits, less the oldest unacknowledged.

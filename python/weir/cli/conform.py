@@ -13,7 +13,7 @@ from rich.text import Text
 from weir.base.disk import write_text
 from weir.base.errors import InputError
 from weir.base.grid import Grid, cautioned
-from weir.base.options import OUTPUT, Option, chosen
+from weir.base.options import MEASUREMENT, OUTPUT, Option, chosen
 from weir.cli import complete, options, output, packet_scripts, plans, table
 from weir.cli.help import Verb
 from weir.conform import baseline, words
@@ -54,7 +54,9 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir conform my-script.pkt --stack rack/reno
 
-  weir conform tests/packetdrill --world kernel --virtual"""
+  weir conform tests/packetdrill --world kernel --virtual
+
+  weir conform packetdrill/gtests/net/tcp --keep-going"""
 
 
 def register(app: Verb) -> None:
@@ -95,6 +97,16 @@ _Baseline = Annotated[
 ]
 
 
+_KeepGoing = Annotated[
+    bool,
+    Option(
+        "Go on after a packet script that is not understood, and count by folder.",
+        MEASUREMENT,
+        flag="--keep-going",
+    ),
+]
+
+
 @table.with_options_of(Request, Execution, without=["pcap"])
 def conform(
     suites: _Suites = None,
@@ -104,6 +116,7 @@ def conform(
     junit_file: _JunitFile = None,
     markdown_file: _MarkdownFile = None,
     baseline_directory: _Baseline = None,
+    keep_going: _KeepGoing = False,
     dry_run: options.DryRun = False,
     no_report: options.NoReport = False,
     opened: options.Open = False,
@@ -123,8 +136,12 @@ def conform(
         own: dict[str, object] = {"--junit": junit_file, "--markdown": markdown_file}
         own |= {"--baseline": before, "--dry-run": dry_run, "--open": opened}
         _refuse([name for name, value in own.items() if value], given)
-        packet_scripts.run(files, given["stacks"], world, as_json=json, quiet=quiet)
+        packet_scripts.run(
+            files, given["stacks"], world, keep_going=keep_going, as_json=json, quiet=quiet
+        )
         return
+    if keep_going:
+        raise InputError("--keep-going has no effect on suites; name files or folders of scripts")
     found = planned(Request(suites or (), **{**chosen(Request, given), "world": world}))
     if dry_run:
         _list(found, as_json=json)

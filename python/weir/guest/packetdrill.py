@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from weir.base.errors import InputError
-from weir.guest import scripts
+from weir.guest import script_files, scripts
 from weir.guest.script_files import Departure, ScriptFile, read
 
 SIMULATOR = "sim"
@@ -24,9 +24,9 @@ SIMULATOR = "sim"
 World = Literal["sim", "kernel", "kernel-virtual"]
 """Whose TCP runs a script."""
 
-Verdict = Literal["pass", "fail", "skip", "known", "unexpected"]
+Verdict = Literal["pass", "fail", "skip", "known", "unexpected", "refused"]
 """`known`: fails, as the script's head says. `unexpected`: passes, although the head says that it
-fails."""
+fails. `refused`: uses what is not understood, or what the world does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,18 @@ class ScriptResult:
     """What differs there; without a difference empty."""
     reason: str
     """Why the world is an exception, from the script's head."""
+    is_refused: bool = False
+    """Whether the world does not have what the script uses."""
 
     @property
     def is_good(self) -> bool:
         """Whether the verdict is no failure."""
-        return self.verdict in {"pass", "skip", "known"}
+        return self.verdict in {"pass", "skip", "known", "refused"}
+
+    @property
+    def runs(self) -> bool:
+        """Whether the world has run the script."""
+        return self.verdict not in {"skip", "refused"}
 
 
 def run_scripts(
@@ -70,6 +77,40 @@ def run_scripts(
         KernelError: there is no guest kernel, or the guest failed.
     """
     return run_files(read(paths), stack, world)
+
+
+def run_understood(
+    paths: Sequence[Path], stack: str | None = None, world: World = "sim"
+) -> list[ScriptResult]:
+    """Runs scripts as `run_scripts` does; those that are not understood are `refused`.
+
+    Raises:
+        InputError: a file cannot be read, or the stack is not valid.
+        KernelError: there is no guest kernel, or the guest failed.
+    """
+    files, refused = script_files.read_understood(paths)
+    results = [
+        replace(result, verdict="refused") if result.is_refused else result
+        for result in run_files(files, stack, world)
+    ]
+    name = results[0].world if results else SIMULATOR
+    results += [_refused(one, name) for one in refused]
+    return sorted(results, key=lambda result: result.path)
+
+
+def _refused(script: script_files.Refused, world: str) -> ScriptResult:
+    return ScriptResult(
+        path=script.path,
+        cases=(),
+        source="",
+        title="",
+        world=world,
+        verdict="refused",
+        line=script.line,
+        message=script.message,
+        reason="",
+        is_refused=True,
+    )
 
 
 def run_files(
@@ -117,4 +158,5 @@ def judge(file: ScriptFile, world: str, departure: Departure | None) -> ScriptRe
         line=departure[1] if departure else None,
         message=departure[2] if departure else "",
         reason=reason,
+        is_refused=verdict == "fail" and departure is not None and departure[0] == "refused",
     )

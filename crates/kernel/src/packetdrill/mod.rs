@@ -12,12 +12,14 @@ use std::io::{self, IoSlice};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 
-use weir_packetdrill::{Call, Endpoint, EndpointError, Info, Returned, Sent, Settings, Sysctl};
+use weir_packetdrill::{
+    Call, Endpoint, EndpointError, Info, Received, Returned, Sent, Settings, Sysctl,
+};
 use weir_sockets::clock::{self, Alarm, Interest};
-use weir_transport::{RackConfig, RecoveryConfig, Segment};
-use weir_units::{Duration, Ecn, Instant};
+use weir_transport::{Flags, RackConfig, RecoveryConfig};
+use weir_units::{Duration, Instant};
 
-use self::wire::Ports;
+use self::wire::{Ports, SERVER_PORT};
 use crate::info::script_info;
 use weir_links::emulator::{Device, DeviceSpec, Namespace};
 
@@ -26,10 +28,18 @@ pub struct KernelEndpoint {
     namespace: Namespace,
     device: Device,
     sockets: BTreeMap<i32, OwnedFd>,
+    /// Sockets without a number, which stay open.
+    replaced: Vec<OwnedFd>,
     /// The descriptor of the connection.
     connection: Option<i32>,
     controller: String,
     ports: Ports,
+    /// The number of the newest connection, to which the ports belong.
+    newest: u32,
+    /// A socket has begun to listen since: a SYN opens another one.
+    awaits_syn: bool,
+    /// A socket connects, and its SYN has not been seen.
+    connects: bool,
     start: Instant,
     now: Instant,
     sent: VecDeque<Sent>,
@@ -43,6 +53,11 @@ impl KernelEndpoint {
     /// If the kernel has no such stack, or the system does not allow namespaces and devices. Requires
     /// root.
     pub fn open(settings: &Settings) -> Result<Self, EndpointError> {
+        for (on, what) in [(settings.ipv6, "--ip_version=ipv6"), (settings.mtu != MTU, "--mtu")] {
+            if on {
+                return Err(EndpointError(format!("{what}: only Weir's transport runs it")));
+            }
+        }
         let namespace = Namespace::new().map_err(|error| EndpointError(error.to_string()))?;
         let values = sysctls(settings)?;
         namespace.run(move || apply(&values)).map_err(refused("setting a sysctl"))?;
@@ -55,9 +70,13 @@ impl KernelEndpoint {
             namespace,
             device,
             sockets: BTreeMap::new(),
+            replaced: Vec::new(),
             connection: None,
             controller: settings.stack.controller.to_string(),
             ports: Ports::default(),
+            newest: 0,
+            awaits_syn: false,
+            connects: false,
             start,
             now: start,
             sent: VecDeque::new(),
@@ -83,9 +102,16 @@ impl KernelEndpoint {
         let mut buffer = [0; MTU as usize];
         while let Some(len) = self.device.read(&mut buffer).map_err(refused("reading a packet"))? {
             if let Some((segment, ecn, ports)) = wire::parse(&mut buffer[..len]) {
-                self.ports.kernel = ports.source;
-                let at = self.now.saturating_since(self.start);
-                self.sent.push_back(Sent { at, segment, ecn });
+                let opens =
+                    segment.flags.contains(Flags::SYN) && !segment.flags.contains(Flags::ACK);
+                if opens && std::mem::take(&mut self.connects) {
+                    self.ports = Ports { kernel: ports.source, script: ports.destination };
+                }
+                if self.ports == (Ports { kernel: ports.source, script: ports.destination }) {
+                    let at = self.now.saturating_since(self.start);
+                    let connection = self.newest;
+                    self.sent.push_back(Sent { at, segment, ecn, fast_open: None, connection });
+                }
             }
         }
         Ok(())
@@ -107,8 +133,25 @@ impl Endpoint for KernelEndpoint {
         self.sent.pop_front()
     }
 
-    fn inject(&mut self, segment: &Segment, ecn: Ecn) -> Result<(), EndpointError> {
-        let packet = wire::emit(segment, ecn, self.ports);
+    fn next_connection(&self, flags: Flags) -> u32 {
+        let opens = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
+        self.newest + u32::from(opens && self.awaits_syn)
+    }
+
+    fn inject(&mut self, arriving: &Received) -> Result<(), EndpointError> {
+        let Received { segment, ecn, fast_open } = arriving;
+        if fast_open.is_some() {
+            return Err(EndpointError("option FO: only Weir's transport runs it".to_owned()));
+        }
+        let number = self.next_connection(segment.flags);
+        if number > self.newest {
+            self.newest = number;
+            self.awaits_syn = false;
+            // A port of its own: the one before may be in TIME-WAIT.
+            let script = SERVER_PORT + (number - 1) as u16 % 1_000;
+            self.ports = Ports { kernel: SERVER_PORT, script };
+        }
+        let packet = wire::emit(segment, *ecn, self.ports);
         self.device.write(&[IoSlice::new(&packet)]).map_err(refused("writing a packet"))?;
         self.collect()
     }
@@ -118,6 +161,15 @@ impl Endpoint for KernelEndpoint {
         self.now = clock::now();
         self.collect()?;
         Ok(returned)
+    }
+
+    fn configure(&mut self, settings: &Settings) -> Result<(), EndpointError> {
+        let values = sysctls(settings)?;
+        self.namespace.run(move || apply(&values)).map_err(refused("setting a sysctl"))
+    }
+
+    fn count(&mut self, _state: i64) -> Result<u32, EndpointError> {
+        Err(EndpointError("sockstat: only Weir's transport runs it".to_owned()))
     }
 
     fn info(&mut self) -> Result<Info, EndpointError> {
@@ -153,8 +205,10 @@ fn sysctls(settings: &Settings) -> Result<Vec<(String, String)>, EndpointError> 
     set("tcp_recovery", recovery.to_owned());
     set("tcp_early_retrans", tlp.to_owned());
     set("tcp_no_metrics_save", "1".to_owned());
-    // Large enough that a write never blocks.
-    set("tcp_wmem", "4096 4194304 4194304".to_owned());
+    // Large enough that a write never blocks, unless the script says otherwise.
+    let [least, first, largest] = settings.send_memory.unwrap_or([4_096, 4 << 20, 4 << 20]);
+    set("tcp_wmem", format!("{least} {first} {largest}"));
+    set("tcp_fastopen", settings.fast_open.to_string());
     if let Some([least, first, largest]) = settings.receive_memory {
         set("tcp_rmem", format!("{least} {first} {largest}"));
     }

@@ -139,9 +139,19 @@ impl<'a> Lexer<'a> {
         word
     }
 
-    /// Lines end a statement, but not within parentheses.
+    /// Lines end a statement, but not within parentheses or after a backslash.
     fn skip_blanks(&mut self) {
         while let Some(next) = self.code[self.at..].chars().next() {
+            if self.code[self.at..].starts_with("\\\n") {
+                self.line += 1;
+                self.at += 2;
+                continue;
+            }
+            if next == '#' {
+                let rest = &self.code[self.at..];
+                self.at += rest.find('\n').unwrap_or(rest.len());
+                continue;
+            }
             let line = next == '\n' && self.parentheses > 0;
             if !(line || (next.is_whitespace() && next != '\n')) {
                 return;
@@ -157,5 +167,7 @@ impl<'a> Lexer<'a> {
 }
 
 /// The longer ones first.
-const SYMBOLS: [&str; 15] =
-    ["==", "!=", "<=", ">=", "//", "<", ">", "+", "-", "*", "/", "%", "(", ")", ","];
+const SYMBOLS: [&str; 20] = [
+    "==", "!=", "<=", ">=", "//", "+=", "-=", "<", ">", "+", "-", "*", "/", "%", "(", ")", ",",
+    "&", "|", "=",
+];

@@ -4,8 +4,11 @@ use super::*;
 
 /// Whether the assertion of `text` holds where every name is 10.
 fn holds_for_ten(text: &str) -> Result<(), String> {
-    let assertions = parse(&format!("assert {text}"), 1).map_err(|error| error.message)?;
-    assertions.iter().try_for_each(|one| one.check(|_| 10)).map_err(|unmet| unmet.detail)
+    let code = format!("assert {text}");
+    let statements = parse(&code, 1, &mut BTreeSet::new()).map_err(|error| error.message)?;
+    let mut variables = Variables::new();
+    let mut execute = |one: &Statement| one.run(|_| 10, &mut variables);
+    statements.iter().try_for_each(&mut execute).map_err(|unmet| unmet.detail)
 }
 
 #[test]
@@ -23,6 +26,9 @@ fn precedence_is_pythons() {
         "(tcpi_snd_cwnd == 10 or\n 1 // 0 == 1)",
         "TCP_CA_Recovery == 3 and 0x10 == 16",
         "tcpi_snd_cwnd == 10, tcpi_snd_cwnd",
+        "(tcpi_options & TCPI_OPT_SACK) != 0",
+        "1 | 2 + 4 == 7 and 6 & 3 | 8 == 10",
+        "1 == 1 and \\\n 2 == 2",
     ] {
         assert_eq!(holds_for_ten(text), Ok(()), "{text}");
     }
@@ -59,8 +65,9 @@ fn other_code_is_refused() {
 
 #[test]
 fn several_assertions_have_their_own_lines() {
-    let assertions = parse("\nassert 1 == 1\nassert (1 ==\n 1); assert 2 == 2\n", 7).unwrap();
-    let lines: Vec<u32> = assertions.iter().map(|assertion| assertion.line).collect();
+    let code = "\nassert 1 == 1\nassert (1 ==\n 1); assert 2 == 2\n";
+    let statements = parse(code, 7, &mut BTreeSet::new()).unwrap();
+    let lines: Vec<u32> = statements.iter().map(|statement| statement.line).collect();
     assert_eq!(lines, [8, 9, 10]);
-    assert_eq!(assertions[1].text, "assert (1 == 1)");
+    assert_eq!(statements[1].text, "assert (1 == 1)");
 }

@@ -1,22 +1,11 @@
 //! Calls of the socket interface: `write(4, ..., 1000) = 1000`.
 
+use super::argument::{Argument, arguments};
 use super::cursor::Cursor;
+use super::option::socket_option;
+use super::ready::{interest, millis, poll};
 use crate::error::ScriptError;
-use crate::script::{Call, CallKind, Shut, SocketOption, When};
-
-/// An argument, read but not yet understood.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Argument {
-    /// `...`
-    Any,
-    Number(i64),
-    /// A constant, or several joined by `|`.
-    Name(String),
-    Text(String),
-    List(Vec<Argument>),
-    /// `{…}`, without its braces.
-    Struct(String),
-}
+use crate::script::{Call, CallKind, EpollChange, ReadFlags, Shut, When, WriteFlags};
 
 /// Reads a call from its name on.
 pub(super) fn call(cursor: &mut Cursor<'_>, until: Option<When>) -> Result<Call, ScriptError> {
@@ -60,167 +49,163 @@ fn result(cursor: &mut Cursor<'_>) -> Result<i64, ScriptError> {
     Ok(if negative { -number } else { number })
 }
 
-fn arguments(
-    cursor: &mut Cursor<'_>,
-    end: &str,
-    depth: usize,
-) -> Result<Vec<Argument>, ScriptError> {
-    let mut list = Vec::new();
-    if cursor.eat(end) {
-        return Ok(list);
-    }
-    loop {
-        if list.len() == MAX_ARGUMENTS {
-            return Err(cursor.error(format!("more than {MAX_ARGUMENTS} arguments")));
-        }
-        list.push(argument(cursor, depth)?);
-        if cursor.eat(end) {
-            return Ok(list);
-        }
-        cursor.expect(",", "an argument")?;
-    }
-}
-
-fn argument(cursor: &mut Cursor<'_>, depth: usize) -> Result<Argument, ScriptError> {
-    if cursor.eat("...") {
-        return Ok(Argument::Any);
-    }
-    if cursor.eat("\"") {
-        let Some(end) = cursor.rest().find(['"', '\n']) else {
-            return Err(cursor.error("a text without closing '\"'"));
-        };
-        let text = cursor.advance(end).to_owned();
-        cursor.expect("\"", "a text")?;
-        return Ok(Argument::Text(text));
-    }
-    if depth < MAX_DEPTH && cursor.eat("[") {
-        return arguments(cursor, "]", depth + 1).map(Argument::List);
-    }
-    if cursor.eat("{") {
-        let Some(end) = closing_brace(cursor.rest()) else {
-            return Err(cursor.error("a structure without closing '}'"));
-        };
-        let text = cursor.advance(end).to_owned();
-        cursor.advance(1);
-        return Ok(Argument::Struct(text));
-    }
-    let negative = cursor.eat("-");
-    cursor.skip();
-    if cursor.rest().starts_with(|c: char| c.is_ascii_digit()) {
-        let number = cursor.number("argument", u64::from(u32::MAX))? as i64;
-        return Ok(Argument::Number(if negative { -number } else { number }));
-    }
-    let mut name = cursor.word().to_owned();
-    while !name.is_empty() && cursor.eat("|") {
-        name.push('|');
-        name.push_str(cursor.word());
-    }
-    if name.is_empty() || negative || name.len() > MAX_NAME {
-        let found = cursor.found();
-        return Err(
-            cursor.error(format!("argument {found}: expected a number, a name, a text or ..."))
-        );
-    }
-    Ok(Argument::Name(name))
-}
-
 fn kind(name: &str, arguments: &[Argument]) -> Result<CallKind, String> {
-    use Argument::{Any, Name, Number, Text};
-    let fd = |argument: &Argument| match argument {
-        Number(fd @ 0..=MAX_FD) => Ok(*fd as i32),
-        _ => Err(format!("{name}: the first argument is a file descriptor from 0 to {MAX_FD}")),
+    use Argument::{Name, Number};
+    let refused = || {
+        let form = FORMS[KNOWN.iter().position(|known| *known == name).unwrap_or_default()];
+        format!("{name}: these arguments are not supported, allowed is {form}")
     };
+    match (name, arguments) {
+        ("socket", [_, Name(kind), _]) if kind == "SOCK_STREAM" => return Ok(CallKind::Socket),
+        ("socket", [_, Name(kind), _]) => {
+            return Err(format!("socket: type {kind} is not supported, only SOCK_STREAM"));
+        }
+        ("poll", [list, Number(_), timeout]) => return poll(list, timeout).ok_or_else(refused),
+        ("epoll_create", [Number(_)]) => return Ok(CallKind::EpollCreate),
+        ("open", [Argument::Text(_), ..]) => return Ok(CallKind::OpenFile),
+        _ => {}
+    }
+    let Some((Number(fd @ 0..=MAX_FD), rest)) = arguments.split_first() else {
+        return Err(format!("{name}: the first argument is a file descriptor from 0 to {MAX_FD}"));
+    };
+    if let Some(kind) = transfer(name, *fd as i32, rest)? {
+        return Ok(kind);
+    }
+    control(name, *fd as i32, rest)?.ok_or_else(refused)
+}
+
+/// Calls that send and receive.
+fn transfer(name: &str, fd: i32, rest: &[Argument]) -> Result<Option<CallKind>, String> {
+    use Argument::{Any, Name, Number};
     let bytes = |argument: &Argument| match argument {
         Number(bytes @ 0..=MAX_BYTES) => Ok(*bytes as u32),
         _ => Err(format!("{name}: the number of bytes is 0 to {MAX_BYTES}")),
     };
-    Ok(match (name, arguments) {
-        ("socket", [_, Name(kind), _]) if kind == "SOCK_STREAM" => CallKind::Socket,
-        ("socket", [_, Name(kind), _]) => {
-            return Err(format!("socket: type {kind} is not supported, only SOCK_STREAM"));
-        }
-        ("bind", [socket, _, _]) => CallKind::Bind(fd(socket)?),
-        ("listen", [socket, Number(_)]) => CallKind::Listen(fd(socket)?),
-        ("accept", [socket, Any, Any]) => CallKind::Accept(fd(socket)?),
-        ("connect", [socket, _, _]) => CallKind::Connect(fd(socket)?),
-        ("write", [socket, Any, len]) => CallKind::Write(fd(socket)?, bytes(len)?),
-        ("send", [socket, Any, len, flags]) | ("sendto", [socket, Any, len, flags, _, _])
-            if is_plain(flags) =>
-        {
-            CallKind::Write(fd(socket)?, bytes(len)?)
-        }
-        ("writev", [socket, vector, Number(_)]) => CallKind::Write(fd(socket)?, sum(name, vector)?),
-        ("sendmsg", [socket, message, flags]) if is_plain(flags) => {
-            CallKind::Write(fd(socket)?, sum(name, message)?)
-        }
-        ("read", [socket, Any, len]) => CallKind::Read(fd(socket)?, bytes(len)?),
-        ("recv", [socket, Any, len, flags]) | ("recvfrom", [socket, Any, len, flags, _, _])
-            if is_plain(flags) =>
-        {
-            CallKind::Read(fd(socket)?, bytes(len)?)
-        }
-        ("readv", [socket, vector, Number(_)]) => CallKind::Read(fd(socket)?, sum(name, vector)?),
-        ("recvmsg", [socket, message, flags]) if is_plain(flags) => {
-            CallKind::Read(fd(socket)?, sum(name, message)?)
-        }
-        ("send" | "recv", [_, _, _, flags])
-        | ("sendto" | "recvfrom", [_, _, _, flags, _, _])
-        | ("sendmsg" | "recvmsg", [_, _, flags])
-            if !is_plain(flags) =>
-        {
-            let plain = PLAIN_FLAGS.join(", ");
-            return Err(format!("{name}: only the flags 0, {plain} are supported"));
-        }
-        ("getsockopt", [socket, Name(_), Name(option), value, _]) => {
-            let none = Argument::List(vec![Number(0)]);
-            if option != "SO_ERROR" || *value != none {
-                return Err(format!("getsockopt: {option} is not supported, only SO_ERROR, [0]"));
+    let null = Name("NULL".to_owned());
+    let sends = ["write", "send", "sendto", "read", "recv", "recvfrom"].contains(&name);
+    if sends && rest.first() == Some(&null) {
+        return Ok(Some(CallKind::NoBuffer(fd)));
+    }
+    let (len, flags) = match (name, rest) {
+        ("write" | "read", [Any, len]) => (bytes(len)?, &Number(0)),
+        ("send" | "recv", [Any, len, flags]) => (bytes(len)?, flags),
+        ("sendto" | "recvfrom", [Any, len, flags, address, _]) => {
+            let unspecific = match address {
+                Argument::Struct(text) | Name(text) => text.contains("AF_UNSPEC"),
+                _ => false,
+            };
+            if unspecific {
+                return Ok(Some(CallKind::NoAddress(fd)));
             }
-            CallKind::NoError(fd(socket)?)
+            (bytes(len)?, flags)
         }
-        ("close", [socket]) => CallKind::Close(fd(socket)?),
-        ("shutdown", [socket, Name(how)]) => CallKind::Shutdown(fd(socket)?, shut(how)?),
-        ("fcntl", [socket, Name(what)]) if what == "F_GETFL" => CallKind::ReadFlags(fd(socket)?),
-        ("fcntl", [socket, Name(what), Name(flags)]) if what == "F_SETFL" => {
+        ("writev" | "readv", [vector, Number(_)]) => (sum(name, vector)?, &Number(0)),
+        ("sendmsg" | "recvmsg", [message, flags]) => (sum(name, message)?, flags),
+        ("sendfile", [Number(_), _, len]) => (bytes(len)?, &Number(0)),
+        _ => return Ok(None),
+    };
+    let reads = name.starts_with("re");
+    Ok(Some(if reads {
+        CallKind::Read(fd, len, read_flags(name, flags)?)
+    } else {
+        CallKind::Write(fd, len, write_flags(name, flags)?)
+    }))
+}
+
+/// All other calls with a descriptor.
+fn control(name: &str, fd: i32, rest: &[Argument]) -> Result<Option<CallKind>, String> {
+    use Argument::{Any, List, Name, Number, Struct};
+    Ok(Some(match (name, rest) {
+        ("bind", [_, _]) => CallKind::Bind(fd),
+        ("listen", [Number(_)]) => CallKind::Listen(fd),
+        ("accept", [Any, Any]) => CallKind::Accept(fd),
+        ("connect", [_, _]) => CallKind::Connect(fd),
+        ("close", []) => CallKind::Close(fd),
+        ("shutdown", [Name(how)]) => CallKind::Shutdown(fd, shut(how)?),
+        ("fcntl", [Name(what)]) if what == "F_GETFL" => CallKind::ReadFlags(fd),
+        ("fcntl", [Name(what), Name(flags)]) if what == "F_SETFL" => {
             let on = flags.split('|').any(|flag| flag == "O_NONBLOCK");
-            CallKind::SetNonBlocking(fd(socket)?, on)
+            CallKind::SetNonBlocking(fd, on)
         }
-        ("setsockopt", [socket, Name(_), Name(option), value, _]) => {
-            CallKind::SetOption(fd(socket)?, socket_option(option, value)?)
+        ("setsockopt", [Name(_), Name(option), value, length]) => {
+            CallKind::SetOption(fd, socket_option(name, option, value, length)?)
         }
-        (_, arguments) if arguments.iter().any(|argument| matches!(argument, Text(_))) => {
-            return Err(format!("{name}: a text is not supported here, give ... and a length"));
+        ("getsockopt", [Name(_), Name(option), value, length]) => {
+            CallKind::GetOption(fd, socket_option(name, option, value, length)?)
         }
-        _ => {
-            let form = FORMS[KNOWN.iter().position(|known| *known == name).unwrap_or_default()];
-            return Err(format!("{name}: these arguments are not supported, allowed is {form}"));
+        ("ioctl", [Name(what), List(value)])
+            if ["SIOCINQ", "FIONREAD"].contains(&what.as_str()) =>
+        {
+            match value.as_slice() {
+                [Number(bytes @ 0..=MAX_BYTES)] => CallKind::InputQueue(fd, *bytes as u32),
+                _ => return Ok(None),
+            }
         }
+        ("epoll_ctl", [Name(change), Number(of @ 0..=MAX_FD), Struct(event)]) => {
+            let change = match change.as_str() {
+                "EPOLL_CTL_ADD" => EpollChange::Add,
+                "EPOLL_CTL_MOD" => EpollChange::Modify,
+                "EPOLL_CTL_DEL" => EpollChange::Delete,
+                _ => return Ok(None),
+            };
+            let Some(event) = interest(event) else { return Ok(None) };
+            CallKind::EpollControl(fd, change, *of as i32, event)
+        }
+        ("epoll_wait", [Struct(event), Number(_), timeout]) => {
+            match (interest(event), millis(timeout)) {
+                (Some(event), Some(timeout)) => CallKind::EpollWait(fd, event, timeout),
+                _ => return Ok(None),
+            }
+        }
+        _ => return Ok(None),
+    }))
+}
+
+/// The flags of a call that sends or receives, by name.
+fn flags(call: &str, flags: &Argument, known: &[(&str, i64)]) -> Result<i64, String> {
+    let refused = || {
+        let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
+        format!("{call}: only the flags 0, {} are supported", names.join(", "))
+    };
+    match flags {
+        Argument::Number(bits) => {
+            let all = known.iter().fold(0, |all, (_, bit)| all | bit);
+            if bits & !all == 0 { Ok(*bits) } else { Err(refused()) }
+        }
+        Argument::Name(names) => names.split('|').try_fold(0, |bits, name| {
+            let found = known.iter().find(|(known, _)| *known == name.trim());
+            found.map(|(_, bit)| bits | bit).ok_or_else(refused)
+        }),
+        _ => Err(refused()),
+    }
+}
+
+fn write_flags(call: &str, argument: &Argument) -> Result<WriteFlags, String> {
+    let bits = flags(call, argument, &SEND_FLAGS)?;
+    Ok(WriteFlags {
+        dont_wait: bits & MSG_DONTWAIT != 0,
+        fast_open: bits & MSG_FASTOPEN != 0,
+        more: bits & MSG_MORE != 0,
+        end_of_record: bits & MSG_EOR != 0,
     })
 }
 
-/// Where the brace closes that was opened before `text`.
-fn closing_brace(text: &str) -> Option<usize> {
-    let mut depth = 0_u32;
-    text.char_indices().find_map(|(at, letter)| {
-        match letter {
-            '{' => depth += 1,
-            '}' if depth == 0 => return Some(at),
-            '}' => depth -= 1,
-            _ => {}
-        }
-        None
-    })
+fn read_flags(call: &str, argument: &Argument) -> Result<ReadFlags, String> {
+    Ok(ReadFlags { peek: flags(call, argument, &RECEIVE_FLAGS)? & MSG_PEEK != 0 })
 }
 
 /// The bytes of all buffers `{..., N}` of a vector or a message.
 fn sum(name: &str, argument: &Argument) -> Result<u32, String> {
     let lengths = |text: &str| -> Option<u64> {
-        let buffers: Vec<&str> = text.split("{..., ").skip(1).collect();
+        let buffers: Vec<&str> = text.split("{...,").skip(1).collect();
         let length = |rest: &&str| rest.split('}').next()?.trim().parse::<u64>().ok();
         let sum = buffers.iter().map(length).sum::<Option<u64>>();
         sum.filter(|_| !buffers.is_empty())
     };
     let total = match argument {
+        Argument::Struct(message) if message.contains("cmsg_") => {
+            return Err(format!("{name}: control messages are not supported"));
+        }
         Argument::Struct(message) => lengths(message),
         Argument::List(vector) => {
             let length = |buffer: &Argument| match buffer {
@@ -237,48 +222,12 @@ fn sum(name: &str, argument: &Argument) -> Result<u32, String> {
     })
 }
 
-/// Whether flags change nothing of a script, whose sockets never wait.
-fn is_plain(flags: &Argument) -> bool {
-    match flags {
-        Argument::Number(0) => true,
-        Argument::Name(names) => names.split('|').all(|name| PLAIN_FLAGS.contains(&name)),
-        _ => false,
-    }
-}
-
 fn shut(how: &str) -> Result<Shut, String> {
     Ok(match how {
         "SHUT_RD" => Shut::Read,
         "SHUT_WR" => Shut::Write,
         "SHUT_RDWR" => Shut::Both,
         _ => return Err(format!("shutdown: {how}, allowed is SHUT_RD, SHUT_WR, SHUT_RDWR")),
-    })
-}
-
-fn socket_option(option: &str, value: &Argument) -> Result<SocketOption, String> {
-    let number = || match value {
-        Argument::List(list) => match list.as_slice() {
-            [Argument::Number(number @ 0..=MAX_BYTES)] => Ok(*number as u32),
-            _ => Err(format!("{option}: the value is a number in brackets, as in [1]")),
-        },
-        _ => Err(format!("{option}: the value is a number in brackets, as in [1]")),
-    };
-    Ok(match option {
-        "SO_REUSEADDR" => number().map(|_| SocketOption::Ignored)?,
-        "TCP_NODELAY" => SocketOption::NoDelay(number()? != 0),
-        "TCP_CONGESTION" => match value {
-            Argument::Text(name) => SocketOption::Congestion(name.clone()),
-            _ => return Err("TCP_CONGESTION: the value is a text, as in \"reno\"".to_owned()),
-        },
-        "TCP_USER_TIMEOUT" => SocketOption::UserTimeout(number()?),
-        "TCP_MAXSEG" => SocketOption::MaxSegment(number()?),
-        "SO_RCVBUF" => SocketOption::ReceiveBuffer(number()?),
-        "SO_SNDBUF" => SocketOption::SendBuffer(number()?),
-        _ => {
-            let known = "SO_REUSEADDR, TCP_NODELAY, TCP_CONGESTION, TCP_USER_TIMEOUT, TCP_MAXSEG, \
-                         SO_RCVBUF, SO_SNDBUF";
-            return Err(format!("setsockopt: {option} is not supported; there are {known}"));
-        }
     })
 }
 
@@ -303,6 +252,13 @@ const KNOWN: &[&str] = &[
     "fcntl",
     "setsockopt",
     "getsockopt",
+    "sendfile",
+    "open",
+    "ioctl",
+    "poll",
+    "epoll_create",
+    "epoll_ctl",
+    "epoll_wait",
 ];
 /// How each of them is written.
 const FORMS: &[&str] = &[
@@ -325,12 +281,32 @@ const FORMS: &[&str] = &[
     "shutdown(FD, SHUT_RD|SHUT_WR|SHUT_RDWR)",
     "fcntl(FD, F_GETFL) or fcntl(FD, F_SETFL, O_RDWR|O_NONBLOCK)",
     "setsockopt(FD, LEVEL, OPTION, VALUE, LENGTH)",
-    "getsockopt(FD, SOL_SOCKET, SO_ERROR, [0], [4])",
+    "getsockopt(FD, LEVEL, OPTION, [VALUE], [LENGTH])",
+    "sendfile(FD, FILE, [0], N)",
+    "open(\"FILE\", O_RDONLY)",
+    "ioctl(FD, SIOCINQ, [N])",
+    "poll([{fd=FD, events=POLLIN, revents=POLLIN}], 1, MILLISECONDS)",
+    "epoll_create(1)",
+    "epoll_ctl(FD, EPOLL_CTL_ADD, FD, {events=EPOLLIN, fd=FD})",
+    "epoll_wait(FD, {events=EPOLLIN, fd=FD}, 1, MILLISECONDS)",
 ];
-/// Flags of the calls that send and receive.
-const PLAIN_FLAGS: [&str; 2] = ["MSG_DONTWAIT", "MSG_NOSIGNAL"];
-const MAX_ARGUMENTS: usize = 8;
-const MAX_DEPTH: usize = 4;
-const MAX_NAME: usize = 200;
+// Of Linux's `socket.h`.
+const MSG_PEEK: i64 = 0x2;
+const MSG_DONTWAIT: i64 = 0x40;
+const MSG_EOR: i64 = 0x80;
+const MSG_NOSIGNAL: i64 = 0x4000;
+const MSG_MORE: i64 = 0x8000;
+const MSG_FASTOPEN: i64 = 0x2000_0000;
+/// Flags of the calls that send.
+const SEND_FLAGS: [(&str, i64); 5] = [
+    ("MSG_DONTWAIT", MSG_DONTWAIT),
+    ("MSG_NOSIGNAL", MSG_NOSIGNAL),
+    ("MSG_MORE", MSG_MORE),
+    ("MSG_EOR", MSG_EOR),
+    ("MSG_FASTOPEN", MSG_FASTOPEN),
+];
+/// Flags of the calls that receive.
+const RECEIVE_FLAGS: [(&str, i64); 3] =
+    [("MSG_DONTWAIT", MSG_DONTWAIT), ("MSG_NOSIGNAL", MSG_NOSIGNAL), ("MSG_PEEK", MSG_PEEK)];
 const MAX_FD: i64 = 1_000;
 const MAX_BYTES: i64 = 100_000_000;

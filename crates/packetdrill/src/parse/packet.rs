@@ -5,6 +5,7 @@ use weir_units::Ecn;
 
 use super::cursor::Cursor;
 use crate::error::ScriptError;
+use crate::fast_open::{Cookie, FastOpen};
 use crate::script::{Options, Packet};
 
 /// What a script does with a packet.
@@ -14,8 +15,12 @@ pub(super) enum PacketKind {
     Expect,
 }
 
-/// Reads what follows `<` or `>`.
-pub(super) fn packet(cursor: &mut Cursor<'_>, kind: PacketKind) -> Result<Packet, ScriptError> {
+/// Reads what follows `<` or `>`. `own` is the cookie that `TFO_COOKIE` stands for.
+pub(super) fn packet(
+    cursor: &mut Cursor<'_>,
+    kind: PacketKind,
+    own: Cookie,
+) -> Result<Packet, ScriptError> {
     cursor.skip();
     let ecn = ip_fields(cursor)?;
     let flags = flags(cursor)?;
@@ -39,7 +44,8 @@ pub(super) fn packet(cursor: &mut Cursor<'_>, kind: PacketKind) -> Result<Packet
     if cursor.eat_word("urg") {
         return Err(cursor.error("urg: urgent data is not supported"));
     }
-    let options = if cursor.eat("<") { options(cursor, kind)? } else { Some(Options::default()) };
+    let options =
+        if cursor.eat("<") { options(cursor, kind, own)? } else { Some(Options::default()) };
     Ok(Packet { flags, seq, len, ack, window, ecn, options })
 }
 
@@ -120,7 +126,11 @@ fn sequence(cursor: &mut Cursor<'_>, kind: PacketKind) -> Result<(u32, u32), Scr
 }
 
 /// Reads what follows `<`; `None` for `...`.
-fn options(cursor: &mut Cursor<'_>, kind: PacketKind) -> Result<Option<Options>, ScriptError> {
+fn options(
+    cursor: &mut Cursor<'_>,
+    kind: PacketKind,
+    own: Cookie,
+) -> Result<Option<Options>, ScriptError> {
     if cursor.eat("...") {
         if kind == PacketKind::Inject {
             return Err(cursor.error("<...> has no meaning in a packet '<': give its options"));
@@ -130,7 +140,7 @@ fn options(cursor: &mut Cursor<'_>, kind: PacketKind) -> Result<Option<Options>,
     }
     let mut options = Options::default();
     while !cursor.eat(">") {
-        option(cursor, &mut options)?;
+        option(cursor, kind, own, &mut options)?;
         if !cursor.eat(",") {
             cursor.expect(">", "the options")?;
             break;
@@ -139,7 +149,12 @@ fn options(cursor: &mut Cursor<'_>, kind: PacketKind) -> Result<Option<Options>,
     Ok(Some(options))
 }
 
-fn option(cursor: &mut Cursor<'_>, options: &mut Options) -> Result<(), ScriptError> {
+fn option(
+    cursor: &mut Cursor<'_>,
+    kind: PacketKind,
+    own: Cookie,
+    options: &mut Options,
+) -> Result<(), ScriptError> {
     let name = cursor.word();
     match name {
         "nop" | "eol" => {}
@@ -175,16 +190,47 @@ fn option(cursor: &mut Cursor<'_>, options: &mut Options) -> Result<(), ScriptEr
             let echo = cursor.number_u32("TS ecr")?;
             options.timestamps = Some(Timestamps { value, echo });
         }
-        "FO" | "FOEXP" | "md5" | "AO" | "acc_ecn" | "ace" | "mptcp" => {
+        "FO" | "FOEXP" => {
+            let cookie = cookie(cursor, kind, own)?;
+            let experimental = name == "FOEXP";
+            options.fast_open = cookie.map(|cookie| FastOpen { cookie, experimental });
+        }
+        "md5" | "AO" | "acc_ecn" | "ace" | "mptcp" => {
             return Err(cursor.error(format!("option {name}: not supported")));
         }
         _ => {
-            let known = "mss, wscale, sackOK, sack, TS, nop, eol";
+            let known = "mss, wscale, sackOK, sack, TS, FO, FOEXP, nop, eol";
             let found = if name.is_empty() { cursor.found() } else { format!("'{name}'") };
             return Err(cursor.error(format!("option {found}: allowed are {known}")));
         }
     }
     Ok(())
+}
+
+/// What follows `FO`: nothing, bytes in hexadecimal digits, or `TFO_COOKIE`. A receiver ignores a cookie of a wrong
+/// length.
+fn cookie(
+    cursor: &mut Cursor<'_>,
+    kind: PacketKind,
+    own: Cookie,
+) -> Result<Option<Cookie>, ScriptError> {
+    let word = cursor.word();
+    if word == "TFO_COOKIE" {
+        return Ok(Some(own));
+    }
+    let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = word.as_bytes().chunks(2).map(byte).collect();
+    let Some(bytes) = bytes.filter(|_| word.len().is_multiple_of(2)) else {
+        let shown: String = word.chars().take(40).collect();
+        let allowed = "allowed are pairs of hexadecimal digits, or TFO_COOKIE";
+        return Err(cursor.error(format!("cookie '{shown}': {allowed}")));
+    };
+    let cookie = Cookie::new(&bytes);
+    if cookie.is_none() && kind == PacketKind::Expect {
+        let (len, allowed) = (bytes.len(), "allowed are 4 to 16, an even number");
+        return Err(cursor.error(format!("a cookie of {len} bytes: {allowed}")));
+    }
+    Ok(cookie)
 }
 
 /// What an IPv4 packet holds without options.

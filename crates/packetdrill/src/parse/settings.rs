@@ -1,12 +1,15 @@
-//! Option lines (`--stack=rack/cubic`) and sysctls in backquotes.
+//! Option lines, as in `--stack=rack/cubic`, and commands before the first event.
+
+use std::net::Ipv4Addr;
 
 use weir_transport::Stack;
 use weir_units::{Duration, known};
 
+use super::commands;
 use super::cursor::Cursor;
-use super::sysctl;
 use crate::error::ScriptError;
-use crate::script::Settings;
+use crate::fast_open::Key;
+use crate::script::{FastOpenSwitch, Settings};
 
 /// Reads everything before the first event.
 pub(super) fn settings(cursor: &mut Cursor<'_>) -> Result<Settings, ScriptError> {
@@ -15,13 +18,24 @@ pub(super) fn settings(cursor: &mut Cursor<'_>) -> Result<Settings, ScriptError>
         tolerance: DEFAULT_TOLERANCE,
         sysctls: Vec::new(),
         receive_memory: None,
+        send_memory: None,
+        not_sent: 0,
         neutral: Vec::new(),
+        tick: None,
+        paces: false,
+        mtu: DEFAULT_MTU,
+        ipv6: false,
+        freebsd: false,
+        fast_open: FastOpenSwitch::Client as u32,
+        fast_open_key: Key::default(),
+        addresses: (LOCAL, REMOTE),
+        flushes: 0,
     };
     loop {
         if cursor.eat("--") {
             option(cursor, &mut settings)?;
         } else if cursor.eat("`") {
-            commands(cursor, &mut settings)?;
+            commands::commands(cursor, &mut settings)?;
         } else {
             return Ok(settings);
         }
@@ -31,22 +45,36 @@ pub(super) fn settings(cursor: &mut Cursor<'_>) -> Result<Settings, ScriptError>
 fn option(cursor: &mut Cursor<'_>, settings: &mut Settings) -> Result<(), ScriptError> {
     let end = cursor.rest().find(char::is_whitespace).unwrap_or(cursor.rest().len());
     let (name, value) = cursor.rest()[..end].split_once('=').unwrap_or((&cursor.rest()[..end], ""));
+    let number = |allowed: std::ops::RangeInclusive<u64>| {
+        let number = value.parse().ok().filter(|number| allowed.contains(number));
+        let (least, most) = (allowed.start(), allowed.end());
+        let refused =
+            || cursor.error(format!("--{name} = '{value}', allowed is {least} to {most}"));
+        number.ok_or_else(refused)
+    };
+    let address = || {
+        let refused = || cursor.error(format!("--{name} = '{value}': no address of IPv4"));
+        value.parse::<Ipv4Addr>().map_err(|_| refused())
+    };
     match name {
         "stack" => {
             settings.stack = value.parse().map_err(|error| cursor.error(format!("{error}")))?;
         }
         "tolerance_usecs" => {
-            let micros = value.parse().ok().filter(|micros| *micros <= MAX_TOLERANCE);
-            let Some(micros) = micros else {
-                let allowed = format!("allowed is 0 to {MAX_TOLERANCE}");
-                return Err(cursor.error(format!("--tolerance_usecs = '{value}', {allowed}")));
-            };
-            settings.tolerance = Duration::from_micros(micros);
+            settings.tolerance = Duration::from_micros(number(0..=MAX_TOLERANCE)?);
         }
-        "ip_version" if value == "ipv4" => {}
-        "mtu" if value == "1500" => {}
+        "tcp_ts_tick_usecs" => settings.tick = Some(number(1..=1_000_000)? as u32),
+        "ip_version" if ["ipv4", "ipv4-mapped-ipv6"].contains(&value) => settings.ipv6 = false,
+        "ip_version" if value == "ipv6" => settings.ipv6 = true,
+        "mtu" => settings.mtu = number(576..=65_535)? as u16,
+        "local_ip" if settings.ipv6 || value.contains(':') => settings.ipv6 = true,
+        "remote_ip" if settings.ipv6 || value.contains(':') => settings.ipv6 = true,
+        "local_ip" => settings.addresses.0 = address()?,
+        "remote_ip" => settings.addresses.1 = address()?,
+        // How packetdrill injects large segments and reads echoed timestamps: ours are whole, and always scaled.
+        "mss" | "tcp_ts_ecr_scaled" | "send_omit_free" => {}
         _ => {
-            let names = known(name, ["stack", "tolerance_usecs", "ip_version", "mtu"].into_iter());
+            let names = known(name, KNOWN.into_iter());
             return Err(cursor.error(format!("--{name}={value}: not supported; {names}")));
         }
     }
@@ -54,42 +82,23 @@ fn option(cursor: &mut Cursor<'_>, settings: &mut Settings) -> Result<(), Script
     Ok(())
 }
 
-/// Commands on lines of their own: `sysctl -q net.ipv4.tcp_ecn=1`, and the scripts with which packetdrill's own
-/// tests set their defaults. No shell runs.
-fn commands(cursor: &mut Cursor<'_>, settings: &mut Settings) -> Result<(), ScriptError> {
-    let line = cursor.line();
-    let Some(end) = cursor.rest().find('`') else {
-        return Err(cursor.error("a '`' without its second one"));
-    };
-    let text = cursor.advance(end);
-    cursor.advance(1);
-    for (index, command) in text.split(['\n', ';']).enumerate() {
-        let words = sysctl::words(command.trim_end_matches('\\'));
-        let Some((program, words)) = words.split_first() else { continue };
-        let refused = |message: String| ScriptError { line: line + index as u32, message };
-        let file = program.rsplit('/').next().unwrap_or(program);
-        match file {
-            "defaults.sh" => sysctl::set_defaults(settings),
-            "sysctl" | "set_sysctls.py" => {
-                for word in words.iter().filter(|word| !["-q", "-w"].contains(&word.as_str())) {
-                    sysctl::set(word, settings).map_err(refused)?;
-                }
-            }
-            _ if program.starts_with('#') => {}
-            _ => {
-                return Err(refused(format!(
-                    "`{program}`: only sysctl, defaults.sh and set_sysctls.py are supported, no other command"
-                )));
-            }
-        }
-        if settings.sysctls.len() + settings.neutral.len() > MAX_SYSCTLS {
-            return Err(refused(format!("more than {MAX_SYSCTLS} sysctls")));
-        }
-    }
-    Ok(())
-}
-
+const KNOWN: [&str; 10] = [
+    "stack",
+    "tolerance_usecs",
+    "tcp_ts_tick_usecs",
+    "tcp_ts_ecr_scaled",
+    "ip_version",
+    "mtu",
+    "mss",
+    "local_ip",
+    "remote_ip",
+    "send_omit_free",
+];
+/// Ethernet's.
+const DEFAULT_MTU: u16 = 1_500;
+/// With which packetdrill's own tests run.
+const LOCAL: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 1);
+const REMOTE: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 /// packetdrill's own.
 const DEFAULT_TOLERANCE: Duration = Duration::from_millis(4);
 const MAX_TOLERANCE: u64 = 60_000_000;
-const MAX_SYSCTLS: usize = 100;

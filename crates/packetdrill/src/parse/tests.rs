@@ -127,19 +127,72 @@ fn heads_and_calls_of_others_are_understood() {
     assert_eq!(settings.stack.to_string(), "rack(tlp=off)/reno");
     assert_eq!(settings.receive_memory, Some([4_096, 540_000, 15 << 20]));
     assert_eq!(settings.sysctl(Sysctl::SynRetries), 5);
-    assert_eq!(settings.neutral, [("tcp_wmem".into(), "4096 16384 4194304".into())]);
+    assert_eq!(settings.send_memory, Some([4_096, 16_384, 4 << 20]));
     let written: Vec<u32> = script
         .events
         .iter()
         .filter_map(|event| match &event.action {
             Action::Call(call) => match call.kind {
-                CallKind::Write(_, bytes) => Some(bytes),
+                CallKind::Write(_, bytes, _) => Some(bytes),
                 _ => None,
             },
             _ => None,
         })
         .collect();
     assert_eq!(written, [1_500, 500]);
+}
+
+/// Settings that change within a script, addresses, and what a comment or a shell's sign ends.
+#[test]
+fn commands_are_understood_where_they_stand() {
+    let script = parse(
+        "--local_ip=192.168.0.2
+        --remote_ip=10.248.0.2
+        --tcp_ts_tick_usecs=1000
+        `../common/defaults.sh
+        ../common/set_sysctls.py /proc/sys/net/ipv4/tcp_timestamps=0 \\
+                                 /proc/sys/net/ipv4/tcp_fastopen=0x5
+        tc qdisc replace dev tun0 root fq   # paces
+        ethtool -K tun0 tso off`
+        0 close(3) = 0
+        +0 `sysctl -q net.ipv4.tcp_ecn=1 > /dev/null 2>&1`
+        +0 `ip tcp_metrics flush all`
+        `/tmp/sysctl_restore_${PPID}.sh`",
+    )
+    .unwrap();
+    let settings = &script.settings;
+    assert_eq!((settings.fast_open, settings.paces, settings.tick), (5, true, Some(1_000)));
+    assert_eq!(settings.sysctl(Sysctl::Timestamps), 0);
+    assert_eq!(settings.addresses.1.octets(), [10, 248, 0, 2]);
+    let changed: Vec<(i64, u32)> = script
+        .events
+        .iter()
+        .filter_map(|event| match &event.action {
+            Action::Configure(settings) => Some((settings.sysctl(Sysctl::Ecn), settings.flushes)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(changed, [(1, 0), (1, 1)], "what comes last without a time cleans up");
+}
+
+/// Heads of FreeBSD's tests.
+#[test]
+fn sysctls_of_freebsd_are_understood() {
+    let script = parse(
+        "--ip_version=ipv6
+        0.00 `sysctl -w net.inet.tcp.rfc1323=0`
+        +0 `sysctl -w net.inet.tcp.recvspace=65536`
+        +0 `sysctl -w kern.ipc.maxsockbuf=2097152`
+        +0 `sockstat -6 -P tcp -p 8080 -s | grep -c SYN_RCVD | grep 1`
+        +0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3",
+    )
+    .unwrap();
+    assert!(script.settings.ipv6);
+    let Action::Configure(settings) = &script.events[2].action else { panic!("a command") };
+    assert_eq!(settings.receive_memory, Some([4_096, 131_072, 2 << 20]));
+    let off = [Sysctl::Timestamps, Sysctl::WindowScaling].map(|sysctl| settings.sysctl(sysctl));
+    assert_eq!((off, settings.freebsd), ([0, 0], true));
+    assert!(matches!(script.events[3].action, Action::Count(3, 1)));
 }
 
 #[test]
@@ -152,30 +205,45 @@ fn mistakes_and_what_only_a_kernel_has_are_named() {
         ("0 > X 1:1(0)", "flags = 'X', allowed are F S R P . E W or -"),
         ("0 < . 1:1(0) ack 1 win 70000", "win = '70000', allowed is 0 to 65535"),
         ("0 < icmp unreachable", "icmp: only TCP packets are supported"),
-        ("0 < . 1:1(0) ack 1 win 1 <FO 1>", "option FO: not supported"),
+        ("0 < . 1:1(0) ack 1 win 1 <md5 1>", "option md5: not supported"),
+        ("0 < S 0:0(0) win 1 <FO 1>", "cookie '1': allowed are pairs of hexadecimal digits"),
+        ("0 > S 0:0(0) <FO 112233>", "a cookie of 3 bytes: allowed are 4 to 16"),
         ("0 < . 1:1(0) ack 1 win 1 <mtu 1>", "option 'mtu': allowed are mss, wscale"),
         ("0 < [red] . 1:1(0) ack 1 win 1", "[red]: allowed is noecn, ect0, ect1, ce"),
-        ("\n\n0 sendfile(3, 4) = 0", "line 3: sendfile: this call is not supported; there are"),
-        ("0 write(4, \"abc\", 3) = 3", "a text is not supported here"),
-        ("0 setsockopt(3, SOL_TCP, TCP_FASTOPEN, [1], 4) = 0", "TCP_FASTOPEN is not supported"),
+        ("\n\n0 splice(3, 4) = 0", "line 3: splice: this call is not supported; there are"),
+        ("0 write(4, \"abc\", 3) = 3", "allowed is write(FD, ..., N)"),
+        ("0 setsockopt(3, SOL_TCP, TCP_MD5SIG, [1], 4) = 0", "TCP_MD5SIG is not supported"),
+        (
+            "0 recvmsg(3, {msg_iov(1)=[{..., 1}], msg_control=[{cmsg_data=1}]}, 0) = 1",
+            "control messages",
+        ),
+        ("0 poll([{fd=4, events=POLLOUT}], 1, 9) = 1", "poll: these arguments are not supported"),
         ("0 socket(..., SOCK_DGRAM, 0) = 3", "socket: type SOCK_DGRAM is not supported"),
         ("--stack=rack/cubik\n0 close(3) = 0", "cubik"),
         (
             "--stak=rack/cubic\n0 close(3) = 0",
             "--stak=rack/cubic: not supported; did you mean stack?",
         ),
-        ("`tc qdisc add`\n0 close(3) = 0", "`tc`: only sysctl, defaults.sh and set_sysctls.py"),
+        ("`tc qdisc add dev tun0 root netem`\n0 close(3) = 0", "`tc ... netem`: only fq, fq_codel"),
+        ("`tc qdisc add dev tun0 root pfifo limit 0`", "a device that takes no packet"),
+        ("`echo 1 > /etc/x`", "only /proc/sys/net and hystart_detect"),
+        ("`wget x`\n0 close(3) = 0", "`wget`: this command is not supported; there are sysctl"),
+        ("`sysctl -w net.inet.tcp.insecure_rst=1`", "insecure_rst = '1': only 0 is supported"),
         ("`sysctl -q net.ipv4.tcp_rmem='1 2'`", "allowed are three sizes in bytes"),
         ("`sysctl -q net.ipv4.tcp_dsack=0`", "tcp_dsack = '0': only 1 is supported"),
-        ("0 getsockopt(3, SOL_TCP, TCP_INFO, ..., [1]) = 0", "TCP_INFO is not supported, only SO_"),
+        (
+            "0 getsockopt(3, SOL_TCP, TCP_INFO, ..., [1]) = 0",
+            "getsockopt: TCP_INFO is not supported",
+        ),
         ("0 sendmsg(3, {msg_flags=0}, 0) = 1", "sendmsg: expected buffers {..., N}"),
         ("0 send(3, ..., 1, MSG_OOB) = 1", "send: only the flags 0, MSG_DONTWAIT, MSG_NOSIGNAL"),
         ("`sysctl -q net.ipv4.tcp_ecn=7`\n0 close(3) = 0", "tcp_ecn = '7', allowed is 0 to 2"),
         ("`sysctl -q net.ipv4.tcp_ecm=1`", "did you mean tcp_ecn?"),
-        ("0 close(3) = 0\n+0 `ip route`", "a shell command has no time"),
+        ("0 close(3) = 0\n+0 `ip route`", "`ip`: this command is not supported"),
         ("4000 close(3) = 0", "allowed is 0 to 3600 seconds"),
         ("1~2 close(3) = 0", "only an expected packet"),
-        ("0 %{ print(1) }%", "'print': only 'assert EXPRESSION' is supported"),
+        ("0 %{ import os }%", "'import': only 'assert EXPRESSION', 'NAME = EXPRESSION'"),
+        ("0 %{ x += 1 }%", "'x' was not set before"),
         (
             "0 %{ assert tcpi_snd_cwdn == 1 }%",
             "name 'tcpi_snd_cwdn' is not supported; did you mean",

@@ -142,6 +142,7 @@ fn a_call_may_block_until_data_comes() {
 #[test]
 fn timestamps_are_those_of_the_script() {
     let script = "
+--tcp_ts_tick_usecs=1000
 0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
 +0 bind(3, ..., ...) = 0
 +0 listen(3, 1) = 0
@@ -162,4 +163,43 @@ fn timestamps_are_those_of_the_script() {
         panic!("the clock has run for 100 ms");
     };
     assert!(failure.message.contains("option TS"), "{failure}");
+}
+
+/// Without a tick a timestamp's value is only a name for the packet that has it.
+#[test]
+fn a_timestamp_may_be_a_name() {
+    let script = "
+0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
++0 bind(3, ..., ...) = 0
++0 listen(3, 1) = 0
++0 < S 5000:5000(0) win 32792 <mss 1012,sackOK,TS val 7 ecr 0,nop,wscale 7>
++0 > S. 900:900(0) ack 5001 <mss 1460,sackOK,TS val 1 ecr 7,nop,wscale 7>
++.1 < . 1:1(0) ack 1 win 257 <nop,nop,TS val 107 ecr 1>
++0 accept(3, ..., ...) = 4
++0 write(4, ..., 1000) = 1000
++0 > P. 1:1001(1000) ack 1 <nop,nop,TS val 2 ecr 107>
++.2 < . 1:1(0) ack 1001 win 257 <nop,nop,TS val 207 ecr 2>
++0 %{ low = 99000; assert low <= tcpi_rtt <= 113000 and tcpi_options & TCPI_OPT_TIMESTAMPS }%
++0 %{ low += 1000
+print(low); assert low == 100000, low }%
+";
+    let parsed = parse(script).expect("a script");
+    assert_eq!(run(&parsed, &mut Simulated::new(&parsed.settings)), Ok(()));
+}
+
+/// The second connection's numbers are its own, and packets of the first are free.
+#[test]
+fn each_connection_has_numbers_of_its_own() {
+    let second = "
++0 write(4, ..., 1000) = 1000
++0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 5
++0 connect(5, ..., ...) = -1 EINPROGRESS (Operation now in progress)
++0 > S 0:0(0) <...>
++.05 < S. 700:700(0) ack 1 win 5792 <mss 1460,nop,nop,sackOK,nop,wscale 7>
++0 > . 1:1(0) ack 1
++0 write(5, ..., 100) = 100
++0 > P. 1:101(100) ack 1
++0 %{ assert tcpi_unacked == 1 }%
++5 < . 1:1(0) ack 101 win 100";
+    assert_eq!(outcome(second), Ok(()));
 }

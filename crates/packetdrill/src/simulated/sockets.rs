@@ -1,42 +1,61 @@
-//! The socket interface of the simulated host: one connection, any number of descriptors.
+//! The socket interface of the simulated host.
 
-use weir_cc::CcConfig;
 use weir_transport::{Connection, State};
-use weir_units::{Bytes, Duration, stream};
+use weir_units::stream;
 
-use super::{MSS, Simulated, errno};
+use super::Simulated;
+use super::early::{self, Offer};
+use super::flow::{EarlyFlow, Flow};
+use super::report::errno;
+use super::socket::{Role, Socket};
 use crate::endpoint::{EndpointError, Returned};
-use crate::script::{Call, CallKind, Shut, SocketOption};
-
-/// A file descriptor.
-#[derive(Debug, Default)]
-pub(super) struct Socket {
-    pub(super) listening: bool,
-    /// It stands for the connection.
-    connected: bool,
-    non_blocking: bool,
-}
+use crate::fast_open::FastOpen;
+use crate::script::{Call, CallKind, FastOpenSwitch, Shut, Sysctl, WriteFlags};
 
 impl Simulated {
     pub(super) fn dispatch(&mut self, call: &Call) -> Result<Returned, EndpointError> {
-        if call.kind == CallKind::Socket {
-            return self.open(call, Socket::default());
+        let fd = match &call.kind {
+            CallKind::Socket => return self.open(call, Socket::new(self.base_config())),
+            CallKind::OpenFile => {
+                let file = Socket { role: Role::File, ..Socket::new(self.base_config()) };
+                return self.open(call, file);
+            }
+            CallKind::EpollCreate => return self.open_epoll(call),
+            CallKind::Poll(watched, timeout) => return Ok(self.poll(watched, *timeout)),
+            CallKind::EpollControl(fd, change, of, event) => {
+                return Ok(self.control_epoll(*fd, *change, *of, *event));
+            }
+            CallKind::EpollWait(fd, event, timeout) => {
+                return Ok(self.wait_for_epoll(*fd, *event, *timeout));
+            }
+            kind => kind.descriptor(),
+        };
+        if let (CallKind::Close(_), Some(fd)) = (&call.kind, fd)
+            && self.epolls.remove(&fd).is_some()
+        {
+            return Ok(Returned::Value(0));
         }
-        let Some(fd) = call.kind.descriptor().filter(|fd| self.sockets.contains_key(fd)) else {
+        let Some(fd) = fd.filter(|fd| self.sockets.contains_key(fd)) else {
             return Ok(Returned::Error("EBADF"));
         };
-        let returned = match &call.kind {
-            CallKind::Socket | CallKind::Bind(_) => Returned::Value(0),
-            CallKind::Listen(_) => {
-                self.socket(fd).listening = true;
-                Returned::Value(0)
-            }
-            CallKind::Accept(_) => return self.accept(call),
+        self.call_socket(fd, call)
+    }
+
+    fn call_socket(&mut self, fd: i32, call: &Call) -> Result<Returned, EndpointError> {
+        Ok(match &call.kind {
+            CallKind::Bind(_) => Returned::Value(0),
+            CallKind::Listen(_) => self.listen(fd),
+            CallKind::Accept(_) => return self.accept(fd, call),
             CallKind::Connect(_) => self.connect(fd),
-            CallKind::Write(_, bytes) => self.write(*bytes),
-            CallKind::Read(_, bytes) => self.read(*bytes),
-            CallKind::Close(_) => self.close_descriptor(fd),
-            CallKind::Shutdown(_, how) => self.shutdown(*how),
+            CallKind::Write(_, bytes, flags) => {
+                let blocking = call.until.is_some() && !flags.dont_wait;
+                self.write(fd, u64::from(*bytes), *flags, blocking)
+            }
+            CallKind::Read(_, bytes, flags) => self.read(fd, u64::from(*bytes), flags.peek),
+            CallKind::NoBuffer(_) => Returned::Error("EFAULT"),
+            CallKind::NoAddress(_) => Returned::Error("EOPNOTSUPP"),
+            CallKind::Close(_) => self.close(fd),
+            CallKind::Shutdown(_, how) => self.shutdown(fd, *how),
             CallKind::SetNonBlocking(_, on) => {
                 self.socket(fd).non_blocking = *on;
                 Returned::Value(0)
@@ -45,144 +64,297 @@ impl Simulated {
                 let flags = if self.socket(fd).non_blocking { O_NONBLOCK } else { 0 };
                 Returned::Value(O_RDWR | flags)
             }
-            CallKind::SetOption(_, option) => self.set_option(option)?,
-            CallKind::NoError(_) => match self.failure.take() {
-                Some(error) => Returned::Error(errno(&error)),
-                None => Returned::Value(0),
-            },
-        };
-        Ok(returned)
+            CallKind::SetOption(_, option) => return self.set_option(fd, option),
+            CallKind::GetOption(_, option) => return self.read_option(fd, option),
+            CallKind::InputQueue(_, expected) => {
+                let found = self.flow(fd).map_or(0, |flow| flow.connection.readable());
+                match found == u64::from(*expected) {
+                    true => Returned::Value(0),
+                    false => Returned::Stores("SIOCINQ", found as i64),
+                }
+            }
+            kind => return Err(EndpointError(format!("{kind:?}: not a call of a socket"))),
+        })
     }
 
     /// A new descriptor, under the number that the script expects.
     fn open(&mut self, call: &Call, socket: Socket) -> Result<Returned, EndpointError> {
-        let fd = i32::try_from(call.result).ok().filter(|fd| *fd >= 0);
-        let Some(fd) = fd.filter(|fd| !self.sockets.contains_key(fd)) else {
-            let result = call.result;
-            return Err(EndpointError(format!("descriptor {result} is not free for a socket")));
-        };
+        let fd = self.free_descriptor(call)?;
         self.sockets.insert(fd, socket);
         Ok(Returned::Value(call.result))
     }
 
+    /// A number that stands for another descriptor now stands for the new one, as in packetdrill.
+    pub(super) fn free_descriptor(&self, call: &Call) -> Result<i32, EndpointError> {
+        i32::try_from(call.result)
+            .ok()
+            .filter(|fd| *fd >= 0)
+            .ok_or_else(|| EndpointError(format!("{} is no descriptor for a socket", call.result)))
+    }
+
     /// The descriptor exists: `dispatch` has seen it.
-    fn socket(&mut self, fd: i32) -> &mut Socket {
-        self.sockets.entry(fd).or_default()
+    pub(super) fn socket(&mut self, fd: i32) -> &mut Socket {
+        let config = self.base_config();
+        self.sockets.entry(fd).or_insert_with(|| Socket::new(config))
     }
 
-    fn accept(&mut self, call: &Call) -> Result<Returned, EndpointError> {
-        let taken = self.is_accepted();
-        let ready = self.connection.as_ref().is_some_and(Connection::is_synchronised);
-        if taken || !ready {
-            return Ok(Returned::Blocks("EAGAIN"));
+    /// The connection of a descriptor.
+    pub(super) fn flow(&mut self, fd: i32) -> Option<&mut Flow> {
+        match self.sockets.get(&fd)?.role {
+            Role::Flow(index) => self.flows.get_mut(index),
+            _ => None,
         }
-        self.open(call, Socket { connected: true, ..Socket::default() })
     }
 
-    fn is_accepted(&self) -> bool {
-        self.orphaned || self.sockets.values().any(|socket| socket.connected)
+    fn listen(&mut self, fd: i32) -> Returned {
+        let all = self.settings.has_fast_open(FastOpenSwitch::AllListeners);
+        let socket = self.socket(fd);
+        socket.role = Role::Listener;
+        socket.takes_early_data |= all;
+        self.awaits_syn = true;
+        Returned::Value(0)
     }
 
-    /// No socket will accept the connection: the peer learns so, at its next segment if the handshake is not over
-    /// (Linux's `inet_csk_listen_stop`).
-    fn drop_unaccepted(&mut self) {
-        match &mut self.connection {
-            Some(connection) if connection.is_synchronised() => connection.abort(self.now),
-            _ => self.connection = None,
-        }
+    /// The first connection of a listening socket that no call has accepted.
+    pub(super) fn acceptable(&self, fd: i32) -> Option<usize> {
+        let waits = |flow: &Flow| flow.listener == Some(fd) && flow.connected && !flow.gone;
+        self.flows.iter().position(waits)
+    }
+
+    fn accept(&mut self, fd: i32, call: &Call) -> Result<Returned, EndpointError> {
+        let Some(index) = self.acceptable(fd) else { return Ok(Returned::Blocks("EAGAIN")) };
+        let listener = self.socket(fd).clone();
+        let socket = Socket { role: Role::Flow(index), non_blocking: false, ..listener };
+        let returned = self.open(call, socket)?;
+        self.flows[index].listener = None;
+        Ok(returned)
     }
 
     fn connect(&mut self, fd: i32) -> Returned {
-        let Some(connection) = &self.connection else {
-            let config = self.config(self.offers_ecn, self.syn_retries);
-            let rng = stream(1, "packetdrill");
-            self.connection = Some(Connection::connect(&config, self.now, rng));
-            self.socket(fd).connected = true;
+        let socket = self.socket(fd).clone();
+        match socket.role {
+            Role::Fresh if socket.connects_late => {
+                let Offer { option, data } = early::offer(&self.settings, &self.cache);
+                if data {
+                    self.socket(fd).role = Role::Late;
+                    return Returned::Value(0);
+                }
+                self.open_flow(fd, 0, 0, option, true);
+                Returned::Blocks("EINPROGRESS")
+            }
+            Role::Fresh => {
+                self.open_flow(fd, 0, 0, None, false);
+                Returned::Blocks("EINPROGRESS")
+            }
+            Role::Late => Returned::Error("EISCONN"),
+            Role::Listener | Role::File => Returned::Error("EINVAL"),
+            Role::Flow(index) => {
+                let flow = &mut self.flows[index];
+                match (flow.failure.take(), flow.connection.state()) {
+                    (Some(error), _) => Returned::Error(errno(&error)),
+                    (None, State::SynSent | State::SynReceived) => Returned::Blocks("EALREADY"),
+                    _ => Returned::Value(0),
+                }
+            }
+        }
+    }
+
+    /// Opens a connection with `bytes` written, of which its SYN carries `early`.
+    fn open_flow(
+        &mut self,
+        fd: i32,
+        bytes: u64,
+        early: u32,
+        option: Option<FastOpen>,
+        asked: bool,
+    ) {
+        let offers_ecn = self.settings.sysctl(Sysctl::Ecn) == 1;
+        let config = self.socket(fd).config.clone().with_ecn(offers_ecn.then_some(true));
+        let mut connection = Connection::connect(&config, self.now, stream(1, "packetdrill"));
+        connection.write(self.now, bytes);
+        if asked {
+            connection.send_with_syn(early);
+        }
+        let early = EarlyFlow { asked, option: option.is_some(), data: early };
+        let mut flow = Flow { option, early, ..Flow::new(connection, self.now) };
+        flow.held.on_written(u64::from(early.data));
+        flow.held.on_written(bytes - u64::from(early.data));
+        self.flows.push(flow);
+        self.awaits_syn = false;
+        let index = self.flows.len() - 1;
+        self.socket(fd).role = Role::Flow(index);
+    }
+
+    /// Connects with data on the SYN, or asks for a cookie (`tcp_sendmsg_fastopen`).
+    fn connect_with(&mut self, fd: i32, bytes: u64, blocking: bool) -> Returned {
+        if !self.settings.has_fast_open(FastOpenSwitch::Client) {
+            return Returned::Error("EOPNOTSUPP");
+        }
+        let Offer { option, data } = early::offer(&self.settings, &self.cache);
+        let own = self.socket(fd).config.mss;
+        let mss = u64::from(self.cache.mss.unwrap_or(u16::MAX)).min(u64::from(own));
+        let space = if data { mss.saturating_sub(OPTION_SPACE) } else { 0 };
+        let early = bytes.min(space);
+        // FreeBSD's `sendto` connects, and leaves all of the data in the buffer.
+        let all = blocking || self.settings.freebsd;
+        self.open_flow(fd, if all { bytes } else { early }, early as u32, option, true);
+        if self.settings.freebsd {
+            return Returned::Value(bytes as i64);
+        }
+        if blocking {
+            self.socket(fd).progress = bytes;
             return Returned::Blocks("EINPROGRESS");
-        };
-        if let Some(error) = self.failure.take() {
+        }
+        match early {
+            0 => Returned::Blocks("EINPROGRESS"),
+            early => Returned::Value(early as i64),
+        }
+    }
+
+    fn write(&mut self, fd: i32, bytes: u64, flags: WriteFlags, blocking: bool) -> Returned {
+        let now = self.now;
+        let socket = self.socket(fd);
+        let progress = socket.progress;
+        let not_sent = self.not_sent_bound(fd);
+        let socket = self.socket(fd);
+        let bounded = socket.config.send_buffer.is_some() || not_sent > 0;
+        let implied = flags.fast_open || socket.role == Role::Late;
+        let connects = socket.role == Role::Fresh
+            && (implied || (socket.takes_early_data && self.settings.freebsd));
+        if connects || self.socket(fd).role == Role::Late {
+            return self.connect_with(fd, bytes, blocking);
+        }
+        let Some(flow) = self.flow(fd) else { return Returned::Error("ENOTCONN") };
+        if let Some(error) = flow.failure.take() {
+            self.socket(fd).progress = 0;
             return Returned::Error(errno(&error));
         }
-        match connection.state() {
-            State::SynSent | State::SynReceived => Returned::Blocks("EALREADY"),
-            _ => Returned::Value(0),
+        match flow.connection.state() {
+            State::SynSent | State::SynReceived if progress == 0 && flags.fast_open => {
+                return Returned::Error("EALREADY");
+            }
+            State::SynSent | State::SynReceived => return Returned::Blocks("EAGAIN"),
+            _ if !flow.takes_data() && progress < bytes => return Returned::Error("EPIPE"),
+            _ => {}
+        }
+        if !bounded || flags.more || flags.end_of_record || flow.held.is_corked() {
+            flow.write(now, bytes - progress, flags.more, flags.end_of_record);
+            self.socket(fd).progress = 0;
+            return Returned::Value(bytes as i64);
+        }
+        let written = progress + self.write_fitting(fd, bytes - progress, not_sent);
+        if written < bytes && blocking {
+            self.socket(fd).progress = written;
+            return Returned::Blocks("EAGAIN");
+        }
+        self.socket(fd).progress = 0;
+        match written {
+            0 if bytes > 0 => Returned::Blocks("EAGAIN"),
+            _ => Returned::Value(written as i64),
         }
     }
 
-    fn close_descriptor(&mut self, fd: i32) -> Returned {
-        let socket = self.sockets.remove(&fd).unwrap_or_default();
-        if socket.connected {
-            self.close();
-        } else if socket.listening && !self.is_accepted() {
-            self.drop_unaccepted();
+    /// What may be written and not sent; 0 for any amount.
+    pub(super) fn not_sent_bound(&self, fd: i32) -> u32 {
+        let own = self.sockets.get(&fd).map_or(0, |socket| socket.values.not_sent);
+        if own > 0 { own } else { self.settings.not_sent }
+    }
+
+    /// Writes what the send buffer and `TCP_NOTSENT_LOWAT` allow, one buffer of the kernel's after the other.
+    fn write_fitting(&mut self, fd: i32, bytes: u64, not_sent: u32) -> u64 {
+        let mut written = 0;
+        while written < bytes {
+            let now = self.now;
+            let Some(flow) = self.flow(fd) else { break };
+            let snapshot = flow.connection.snapshot();
+            let unsent = flow.connection.unsent().get();
+            if not_sent > 0 && unsent >= u64::from(not_sent) {
+                flow.is_full = true;
+                break;
+            }
+            // A buffer holds what may leave at once (`tcp_xmit_size_goal`).
+            let half = snapshot.send_window.get() / 2;
+            let idle = snapshot.unacked.get() == 0;
+            let most = if idle { half.min(snapshot.cwnd.get()) } else { half };
+            let goal = most.min(WRITE) / snapshot.mss.get() * snapshot.mss.get();
+            let piece = if not_sent > 0 { goal.max(1) } else { u64::MAX };
+            let wanted = (bytes - written).min(piece);
+            let taken = flow.connection.write_fitting(now, wanted);
+            written += taken;
+            flow.held.on_written(taken);
+            if taken < wanted {
+                flow.is_full = true;
+                break;
+            }
+            self.settle();
+        }
+        written
+    }
+
+    fn read(&mut self, fd: i32, bytes: u64, peek: bool) -> Returned {
+        let now = self.now;
+        if self.socket(fd).role == Role::Late {
+            return Returned::Blocks("EAGAIN");
+        }
+        let Some(flow) = self.flow(fd) else { return Returned::Error("ENOTCONN") };
+        let readable = flow.connection.readable();
+        if readable > 0 && peek {
+            return Returned::Value(readable.min(bytes) as i64);
+        }
+        if readable > 0 {
+            return Returned::Value(flow.connection.read(now, bytes) as i64);
+        }
+        let state = flow.connection.state();
+        match flow.failure.take() {
+            Some(error) => Returned::Error(errno(&error)),
+            None if flow.finished || flow.reads_no_more || state == State::Closed => {
+                Returned::Value(0)
+            }
+            None => Returned::Blocks("EAGAIN"),
+        }
+    }
+
+    fn close(&mut self, fd: i32) -> Returned {
+        let now = self.now;
+        let Some(socket) = self.sockets.remove(&fd) else { return Returned::Error("EBADF") };
+        for epoll in self.epolls.values_mut() {
+            epoll.forget(fd);
+        }
+        match socket.role {
+            Role::Flow(index) => self.flows[index].close(now),
+            // No socket will accept the connection: the peer learns so, at its next segment if the handshake is not
+            // over (Linux's `inet_csk_listen_stop`).
+            Role::Listener => {
+                self.awaits_syn = false;
+                for flow in self.flows.iter_mut().filter(|flow| flow.listener == Some(fd)) {
+                    if flow.connection.is_synchronised() {
+                        flow.connection.abort(now);
+                    } else {
+                        flow.gone = true;
+                    }
+                }
+            }
+            Role::Fresh | Role::Late | Role::File => {}
         }
         Returned::Value(0)
     }
 
-    fn shutdown(&mut self, how: Shut) -> Returned {
-        let Some(connection) = &mut self.connection else { return Returned::Error("ENOTCONN") };
+    fn shutdown(&mut self, fd: i32, how: Shut) -> Returned {
+        let now = self.now;
+        let Some(flow) = self.flow(fd) else { return Returned::Error("ENOTCONN") };
         if how != Shut::Read {
-            connection.close(self.now);
+            flow.finish(now);
         }
-        self.reads_no_more |= how != Shut::Write;
+        flow.reads_no_more |= how != Shut::Write;
+        flow.wakes += 1;
         Returned::Value(0)
     }
-
-    fn set_option(&mut self, option: &SocketOption) -> Result<Returned, EndpointError> {
-        if let Some(connection) = &mut self.connection {
-            return match option {
-                SocketOption::Ignored => Ok(Returned::Value(0)),
-                SocketOption::NoDelay(on) => {
-                    connection.set_nagle(!on);
-                    Ok(Returned::Value(0))
-                }
-                SocketOption::UserTimeout(millis) => {
-                    connection.set_max_wait(user_timeout(*millis));
-                    Ok(Returned::Value(0))
-                }
-                _ => {
-                    let message = "Weir's transport takes TCP_NODELAY and TCP_USER_TIMEOUT after \
-                                   the handshake, other options before it";
-                    Err(EndpointError(message.to_owned()))
-                }
-            };
-        }
-        let config = self.config.clone();
-        self.config = match option {
-            SocketOption::Ignored => config,
-            SocketOption::Congestion(name) => {
-                let Ok(controller) = name.parse::<CcConfig>() else {
-                    return Ok(Returned::Error("ENOENT"));
-                };
-                let recovery = config.stack.recovery;
-                config.with_stack(weir_transport::Stack { recovery, controller })
-            }
-            SocketOption::NoDelay(on) => config.with_nagle(!on),
-            SocketOption::UserTimeout(millis) => config.with_max_wait(user_timeout(*millis)),
-            SocketOption::MaxSegment(bytes) => config.with_mss((*bytes).max(LEAST_MSS)),
-            // The kernel doubles both (socket(7)), and windows may have half of it (`tcp_win_from_space`), in
-            // whole segments.
-            SocketOption::ReceiveBuffer(bytes) => {
-                let (bytes, mss) = (u64::from(*bytes).max(LEAST_BUFFER), u64::from(MSS));
-                config.with_recv_buffer(Bytes(bytes - bytes % mss.min(bytes)))
-            }
-            SocketOption::SendBuffer(bytes) => {
-                config.with_send_buffer(Some(Bytes(2 * u64::from(*bytes))))
-            }
-        };
-        Ok(Returned::Value(0))
-    }
 }
 
-/// 0 is the system's (tcp(7)).
-fn user_timeout(millis: u32) -> Option<Duration> {
-    (millis > 0).then(|| Duration::from_millis(u64::from(millis)))
-}
-
-/// Half of Linux's `SOCK_MIN_RCVBUF`.
-const LEAST_BUFFER: u64 = 1_152;
 /// Of `fcntl.h`.
 const O_RDWR: i64 = 2;
 const O_NONBLOCK: i64 = 0o4000;
-/// Linux's `TCP_MIN_MSS`.
-const LEAST_MSS: u32 = 88;
+/// The space for TCP's options (`MAX_TCP_OPTION_SPACE`).
+const OPTION_SPACE: u64 = 40;
+/// What segmentation offload takes at most.
+const WRITE: u64 = 65_536;

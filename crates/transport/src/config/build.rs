@@ -51,6 +51,7 @@ setters! {
     with_initial_recv_window: initial_recv_window, Option<Bytes>;
     with_sack: sack, bool;
     with_timestamps: timestamps, bool;
+    with_window_scaling: window_scaling, bool;
     with_ecn: ecn, Option<bool>;
     with_delayed_ack: delayed_ack, Option<DelayedAck>;
     with_initial_rto: initial_rto, Duration;

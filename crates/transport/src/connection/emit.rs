@@ -33,6 +33,8 @@ impl Connection {
             State::Listen | State::Closed => None,
             State::SynSent | State::SynReceived => self.emit_handshake(now),
             State::TimeWait => self.emit_ack_if_due(now),
+            // A connection that was opened by data on a SYN still answers it.
+            _ if self.handshake.due => self.emit_handshake(now),
             _ => {
                 // News of a hole fits no data segment: it goes first, alone. So may the handshake's end.
                 let confirms = std::mem::take(&mut self.handshake.confirmation_due);
@@ -54,7 +56,7 @@ impl Connection {
             return None;
         }
         self.handshake.sent_at = Some(now);
-        let answering = self.state == State::SynReceived;
+        let answering = self.state != State::SynSent;
         let mut flags = Flags::SYN;
         if answering {
             flags = flags.with(Flags::ACK);
@@ -69,7 +71,8 @@ impl Connection {
         }
         let offers_timestamps =
             if answering { self.terms.timestamps } else { self.config.timestamps };
-        let offers_scale = !answering || self.terms.our_scale > 0 || self.terms.peer_scale > 0;
+        let agrees = self.terms.our_scale > 0 || self.terms.peer_scale > 0;
+        let offers_scale = self.config.window_scaling && (!answering || agrees);
         let options = Options {
             mss: Some(u16::try_from(self.config.mss).unwrap_or(u16::MAX)),
             window_scale: offers_scale.then(|| window_scale(&self.config)),
@@ -82,8 +85,12 @@ impl Connection {
         };
         // Not scaled (RFC 7323 §2.2).
         let window = self.receiver.offer_at_most(u64::from(u16::MAX)) as u16;
-        let ack = if answering { self.irs + 1 } else { SeqNum::default() };
-        let segment = Segment { seq: self.iss, ack, flags, window, payload_len: 0, options };
+        let ack = if answering { self.rcv_seq() } else { SeqNum::default() };
+        // Data on a SYN that is lost may be what a box on the way dislikes (RFC 7413 §4.1.3.1).
+        let data = self.handshake.syn_data.filter(|_| self.handshake.retries == 0);
+        let payload_len = data.unwrap_or_default();
+        self.last_ack_sent = self.receiver.ack_offset();
+        let segment = Segment { seq: self.iss, ack, flags, window, payload_len, options };
         let ecn = if ecn { self.sender.needed_ecn() } else { Ecn::NotEct };
         Some(Transmit { segment, offset: 0, ecn })
     }

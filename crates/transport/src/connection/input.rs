@@ -15,14 +15,8 @@ impl Connection {
         self.stats.segments_received += 1;
         match self.state {
             State::Closed => None,
-            State::Listen => {
-                self.on_segment_listening(now, segment);
-                None
-            }
-            State::SynSent => {
-                self.on_segment_syn_sent(now, segment);
-                None
-            }
+            State::Listen => self.on_segment_listening(now, segment, ecn),
+            State::SynSent => self.on_segment_syn_sent(now, segment, ecn),
             _ => self.on_segment_synchronised(now, segment, ecn),
         }
     }
@@ -41,7 +35,8 @@ impl Connection {
         if segment.flags.contains(Flags::SYN) {
             // RFC 5961 §4: a SYN in a synchronised state is challenged. In SYN-RECEIVED it is the
             // peer's retransmission, or its half of a simultaneous open.
-            if self.state == State::SynReceived && segment.seq == self.irs {
+            let again = self.state == State::SynReceived || self.is_unconfirmed();
+            if again && segment.seq == self.irs {
                 return self.on_syn_again(now, segment);
             }
             self.challenge(now);
@@ -60,6 +55,9 @@ impl Connection {
         }
         if !self.on_acknowledgement(now, segment) {
             return None;
+        }
+        if self.is_unconfirmed() {
+            self.confirm(now, segment);
         }
         // After the check of the acknowledgement, as in Linux's `tcp_ack`: a forged timestamp would have
         // all that the peer sends look stale (RFC 5961 §5).
@@ -88,7 +86,8 @@ impl Connection {
                 || offset > edge
                 || (offset == edge && edge == expected && segment.payload_len > 0)
         };
-        let syn_again = self.state == State::SynReceived && segment.flags.contains(Flags::SYN);
+        let syn_again = (self.state == State::SynReceived || self.is_unconfirmed())
+            && segment.flags.contains(Flags::SYN);
         let stale = self.terms.timestamps
             && !segment.flags.contains(Flags::RST)
             && segment.options.timestamps.is_some_and(|ts| self.is_stale(now, ts.value));
@@ -163,7 +162,7 @@ impl Connection {
 
     fn on_syn_again(&mut self, now: Instant, segment: &Segment) -> Option<Arrived> {
         let acks_syn = segment.flags.contains(Flags::ACK) && segment.ack == self.iss + 1;
-        if acks_syn {
+        if acks_syn && self.state == State::SynReceived {
             self.establish(now, segment);
             self.receiver.demand_ack();
         } else {
@@ -203,7 +202,7 @@ impl Connection {
     }
 
     /// Returns whether the segment's payload may be looked at.
-    fn on_acknowledgement(&mut self, now: Instant, segment: &Segment) -> bool {
+    pub(super) fn on_acknowledgement(&mut self, now: Instant, segment: &Segment) -> bool {
         let Some(ack) = self.sender_offset(segment.ack) else {
             // It acknowledges what was never sent, or is too old to be true (RFC 5961 §5).
             self.challenge(now);
@@ -233,7 +232,7 @@ impl Connection {
         segment.payload_len > 0
             && segment.options.sack.is_empty()
             && !segment.flags.contains(Flags::ECE)
-            && self.sender.knows(ack, u64::from(segment.window) << self.terms.peer_scale)
+            && self.sender.knows(ack, self.window_of(segment))
     }
 
     fn read_acknowledgement(&self, now: Instant, segment: &Segment, ack: u64) -> IncomingAck {
@@ -255,7 +254,7 @@ impl Connection {
             ack,
             sack,
             sack_len,
-            window: Some(u64::from(segment.window) << self.terms.peer_scale),
+            window: Some(self.window_of(segment)),
             carries_data: segment.seq_len() > 0,
             echo: self.echo(now, segment),
             timestamps: self.timestamps(segment),
@@ -298,7 +297,14 @@ impl Connection {
         }
     }
 
-    fn on_payload(
+    /// The window that a segment offers. On a SYN it is never scaled (RFC 7323 §2.2).
+    #[inline]
+    pub(super) fn window_of(&self, segment: &Segment) -> u64 {
+        let scale = if segment.flags.contains(Flags::SYN) { 0 } else { self.terms.peer_scale };
+        u64::from(segment.window) << scale
+    }
+
+    pub(super) fn on_payload(
         &mut self,
         now: Instant,
         segment: &Segment,
@@ -391,7 +397,7 @@ impl Connection {
     }
 
     /// The sequence number that is expected next.
-    fn rcv_seq(&self) -> SeqNum {
+    pub(super) fn rcv_seq(&self) -> SeqNum {
         self.irs + 1 + self.receiver.ack_offset() as u32
     }
 

@@ -2,6 +2,7 @@
 
 mod emit;
 mod error;
+mod fast_open;
 mod input;
 mod opening;
 mod quick_start;
@@ -106,6 +107,10 @@ struct Handshake {
     due: bool,
     /// The answer to a SYN-ACK must go out alone.
     confirmation_due: bool,
+    early: fast_open::Early,
+    /// Bytes that our SYN carries, if it was to carry any.
+    syn_data: Option<u32>,
+    data_accepted: bool,
 }
 
 /// Acknowledgements that answer what may be forged: RFC 5961 §7 bounds them, lest an attacker make the
@@ -145,6 +150,19 @@ struct Agreed {
     /// Shifts for the windows that we send and receive (RFC 7323 §2).
     our_scale: u8,
     peer_scale: u8,
+}
+
+/// What a handshake has agreed upon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Negotiated {
+    /// Timestamps (RFC 7323 §3).
+    pub timestamps: bool,
+    /// Selective acknowledgements (RFC 2018).
+    pub sack: bool,
+    /// Scaled windows (RFC 7323 §2).
+    pub window_scaling: bool,
+    /// Explicit congestion notification (RFC 3168).
+    pub ecn: bool,
 }
 
 /// A segment that leaves.
@@ -242,6 +260,16 @@ impl Connection {
         }
     }
 
+    /// As [`write`](Self::write), but only as much as fits the send buffer now. Returns how much that is.
+    pub fn write_fitting(&mut self, _now: Instant, bytes: u64) -> u64 {
+        if self.may_write() { self.sender.write_fitting(bytes) } else { 0 }
+    }
+
+    /// Changes the size of the send buffer ([`Config::send_buffer`]), which then no longer grows.
+    pub fn set_send_buffer(&mut self, size: Bytes) {
+        self.sender.set_send_buffer(size, self.config.send_overhead);
+    }
+
     /// Takes back what was written and never sent, as if the application had written only as much
     /// as could be sent at once. Without effect after [`close`](Self::close).
     pub fn withdraw(&mut self, _now: Instant) {
@@ -308,6 +336,11 @@ impl Connection {
         self.config.max_wait = wait;
     }
 
+    /// Sets how often a SYN is sent again before the connection fails ([`Config::max_syn_retransmits`]).
+    pub fn set_max_syn_retransmits(&mut self, most: u32) {
+        self.config.max_syn_retransmits = Some(most);
+    }
+
     /// Bytes that arrived in order and were not consumed.
     pub fn readable(&self) -> u64 {
         self.receiver.readable()
@@ -330,6 +363,8 @@ impl Connection {
     pub fn handle_timeout(&mut self, now: Instant) {
         self.receiver.on_timeout(now);
         match self.state {
+            // As in Linux, nothing but the SYN is repeated until it is acknowledged (`tcp_fastopen_synack_timer`).
+            state if self.is_unconfirmed() && state != State::Closed => self.handshake_timeout(now),
             State::SynSent | State::SynReceived => self.handshake_timeout(now),
             State::TimeWait => {
                 if self.time_wait_until.is_some_and(|at| at <= now) {
@@ -348,6 +383,7 @@ impl Connection {
     /// The earliest deadline; pass it to [`handle_timeout`](Self::handle_timeout).
     pub fn next_timeout(&self, now: Instant) -> Option<Instant> {
         let machine = match self.state {
+            state if self.is_unconfirmed() && state != State::Closed => self.handshake_deadline(),
             State::SynSent | State::SynReceived => self.handshake_deadline(),
             State::TimeWait => self.time_wait_until,
             State::Listen | State::Closed => None,
@@ -394,6 +430,27 @@ impl Connection {
     /// What was written and not yet acknowledged.
     pub fn unacknowledged(&self) -> Bytes {
         Bytes(self.sender.written().saturating_sub(self.sender.una()))
+    }
+
+    /// What was written and not yet sent.
+    pub fn unsent(&self) -> Bytes {
+        Bytes(self.sender.written().saturating_sub(self.sender.nxt()))
+    }
+
+    /// Whether the send buffer has enough space to wake a writer who waits for it: a third of it
+    /// (`sk_stream_is_writeable`).
+    pub fn has_send_space(&self) -> bool {
+        self.sender.has_space()
+    }
+
+    /// What the handshake has agreed upon.
+    pub fn negotiated(&self) -> Negotiated {
+        Negotiated {
+            timestamps: self.terms.timestamps,
+            sack: self.terms.sack,
+            window_scaling: self.terms.our_scale > 0 || self.terms.peer_scale > 0,
+            ecn: self.terms.ecn,
+        }
     }
 
     /// Counters.

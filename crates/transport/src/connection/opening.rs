@@ -1,61 +1,95 @@
 //! The opening of a connection: SYNs that arrive, what they agree on, the handshake's end
 //! (RFC 9293 §3.10.7.2 and §3.10.7.3).
 
-use weir_units::{Duration, Echo, FeedbackKind, Instant};
+use weir_units::{Duration, Echo, Ecn, FeedbackKind, Instant};
 
-use super::{Connection, ConnectionError, Event, State, quick_start};
-use crate::DelayedAck;
+use super::fast_open::Early;
+use super::{Arrived, Connection, ConnectionError, Event, State, quick_start};
 use crate::receiver::EchoMode;
 use crate::segment::{Flags, Options, Segment};
 use crate::sender::Terms;
+use crate::{HostProfile, timestamp_ms};
 
 impl Connection {
-    pub(super) fn on_segment_listening(&mut self, now: Instant, segment: &Segment) {
+    pub(super) fn on_segment_listening(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        ecn: Ecn,
+    ) -> Option<Arrived> {
         // RFC 9293 §3.10.7.2; SYN and FIN together open nothing either, as in Linux.
         let others = [Flags::ACK, Flags::RST, Flags::FIN];
         let opens = segment.flags.contains(Flags::SYN)
             && !others.iter().any(|flag| segment.flags.contains(*flag));
         if !opens {
-            return self.reject();
+            self.reject();
+            return None;
         }
         self.accept_offer(now, segment);
-        self.state = State::SynReceived;
         self.handshake.started_at = Some(now);
         self.handshake.due = true;
+        if self.handshake.early == Early::Allowed {
+            return self.open_early(now, segment, ecn);
+        }
+        self.state = State::SynReceived;
+        None
     }
 
-    pub(super) fn on_segment_syn_sent(&mut self, now: Instant, segment: &Segment) {
-        let acks_syn = segment.flags.contains(Flags::ACK) && segment.ack == self.iss + 1;
+    pub(super) fn on_segment_syn_sent(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        ecn: Ecn,
+    ) -> Option<Arrived> {
+        let answered = segment.ack.since(self.iss + 1);
+        let acks_syn = segment.flags.contains(Flags::ACK)
+            && (0..=i64::from(self.handshake.syn_data.unwrap_or_default()))
+                .contains(&i64::from(answered));
+        if segment.flags.contains(Flags::ACK) && self.echoes_another(now, segment) {
+            return self.reset_unknown_peer(segment);
+        }
         if segment.flags.contains(Flags::ACK) && !acks_syn {
-            if !segment.flags.contains(Flags::RST) {
-                // The peer still has a connection that we have forgotten: it is to let go of it
-                // (RFC 9293 §3.5.1, §3.10.7.3).
-                let reset = Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() };
-                self.reset_due = Some(reset);
-            }
-            return self.reject();
+            return self.reset_unknown_peer(segment);
         }
         if segment.flags.contains(Flags::RST) {
             if acks_syn {
                 self.fail(now, ConnectionError::Refused);
             }
-            return;
+            return None;
         }
         if !segment.flags.contains(Flags::SYN) {
-            return self.reject();
+            self.reject();
+            return None;
         }
         self.accept_offer(now, segment);
         if acks_syn {
             self.establish(now, segment);
-            self.receiver.demand_ack();
-            // As a host does whose application writes once it is connected; a first course's program
-            // that is its own transport need not.
-            self.handshake.confirmation_due = self.config.delayed_ack() == DelayedAck::Linux;
-        } else {
-            // Both sides opened at once (RFC 9293 §3.5, figure 7).
-            self.state = State::SynReceived;
-            self.handshake.due = true;
+            return self.on_syn_answered(now, segment, ecn);
         }
+        // Both sides opened at once (RFC 9293 §3.5, figure 7).
+        self.state = State::SynReceived;
+        self.handshake.due = true;
+        self.handshake.syn_data = None;
+        None
+    }
+
+    /// The peer still has a connection that we have forgotten: it is to let go of it (RFC 9293 §3.5.1, §3.10.7.3).
+    fn reset_unknown_peer(&mut self, segment: &Segment) -> Option<Arrived> {
+        if !segment.flags.contains(Flags::RST) {
+            let reset = Segment { seq: segment.ack, flags: Flags::RST, ..Segment::default() };
+            self.reset_due = Some(reset);
+        }
+        self.reject();
+        None
+    }
+
+    /// Whether a segment echoes a timestamp that no SYN of ours had (Linux's `tcp_rcv_synsent_state_process`).
+    fn echoes_another(&self, now: Instant, segment: &Segment) -> bool {
+        let echo = segment.options.timestamps.map_or(0, |timestamps| timestamps.echo);
+        let checked = self.config.timestamps && self.config.host_profile == HostProfile::Kernel;
+        let Some(started) = self.handshake.started_at.filter(|_| checked) else { return false };
+        let age = timestamp_ms(now).wrapping_sub(echo);
+        echo != 0 && age > timestamp_ms(now).wrapping_sub(timestamp_ms(started))
     }
 
     /// Notes what the peer's SYN offers.
@@ -91,7 +125,7 @@ impl Connection {
         if self.terms.peer_mss < self.config.mss {
             self.receiver.expect_segments(self.terms.peer_mss);
         }
-        match theirs.window_scale {
+        match theirs.window_scale.filter(|_| ours.window_scaling) {
             // RFC 7323 §2.3: a larger shift is read as 14.
             Some(shift) => self.terms.peer_scale = shift.min(14),
             None => self.terms.our_scale = 0,
@@ -109,29 +143,11 @@ impl Connection {
         size.saturating_sub(space).max(size.min(MIN_MSS))
     }
 
-    /// The handshake is complete. A window on a SYN is never scaled (RFC 7323 §2.2).
+    /// The handshake is complete.
     pub(super) fn establish(&mut self, now: Instant, segment: &Segment) {
+        self.start_transfer(now, segment);
+        let measured = self.measure_handshake(now, segment);
         let syn = segment.flags.contains(Flags::SYN);
-        let scale = if syn { 0 } else { self.terms.peer_scale };
-        let terms = Terms {
-            mss: self.segment_size(),
-            recovery: self.config.stack.recovery,
-            sack: self.terms.sack,
-            ecn: self.terms.ecn,
-            window: u64::from(segment.window) << scale,
-        };
-        if self.terms.peer_mss < self.config.mss {
-            self.sender.start_with_segments(&self.config, self.terms.peer_mss);
-        }
-        self.sender.establish(now, &terms, &mut self.stats);
-        self.receiver.on_established(now);
-        // Sent twice, only an echoed timestamp tells which SYN was answered.
-        let once = self.handshake.sent_at.filter(|_| self.handshake.retries == 0);
-        let measured = once.map(|sent_at| now.saturating_since(sent_at));
-        match measured.or_else(|| self.echo(now, segment).map(|(_, rtt)| rtt)) {
-            Some(rtt) => self.note_rtt(now, rtt),
-            None => self.sender.rtt_mut().on_handshake_after_syn_loss(),
-        }
         if let Some(echo) = segment.options.echo.filter(|_| syn && self.terms.feedback.is_some()) {
             self.sender.on_handshake_feedback(now, echo);
         }
@@ -140,6 +156,38 @@ impl Connection {
         }
         self.state = if self.sender.is_finishing() { State::FinWait1 } else { State::Established };
         self.events.push_back(Event::Connected);
+    }
+
+    /// Both sides know what was agreed upon, and the peer's first window.
+    pub(super) fn start_transfer(&mut self, now: Instant, segment: &Segment) {
+        let terms = Terms {
+            mss: self.segment_size(),
+            recovery: self.config.stack.recovery,
+            sack: self.terms.sack,
+            ecn: self.terms.ecn,
+            window: self.window_of(segment),
+        };
+        if self.terms.peer_mss < self.config.mss {
+            self.sender.start_with_segments(&self.config, self.terms.peer_mss);
+        }
+        self.sender.establish(now, &terms, &mut self.stats);
+        self.receiver.on_established(now);
+    }
+
+    /// The SYN's round trip, if it was sent once: sent twice, only an echoed timestamp tells which SYN was
+    /// answered.
+    pub(super) fn measure_handshake(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+    ) -> Option<Duration> {
+        let once = self.handshake.sent_at.filter(|_| self.handshake.retries == 0);
+        let measured = once.map(|sent_at| now.saturating_since(sent_at));
+        match measured.or_else(|| self.echo(now, segment).map(|(_, rtt)| rtt)) {
+            Some(rtt) => self.note_rtt(now, rtt),
+            None => self.sender.rtt_mut().on_handshake_after_syn_loss(),
+        }
+        measured
     }
 
     /// The routers may have approved a rate to start with.

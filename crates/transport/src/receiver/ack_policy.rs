@@ -23,6 +23,8 @@ pub(super) struct AckPolicy {
     pushed: bool,
     /// Linux: acknowledgements still to be sent at once.
     quick: u64,
+    /// Linux: none are, as the two ends answer each other, until one was not answered in time (`pingpong`).
+    answers: bool,
     /// Linux: the delay, adapted to the time between arrivals; none before the first.
     delay: Option<Duration>,
     last_arrival: Instant,
@@ -100,6 +102,7 @@ impl AckPolicy {
             timer: None,
             pushed: false,
             quick: 0,
+            answers: false,
             delay: None,
             last_arrival: Instant::ZERO,
             compression: Compression::default(),
@@ -118,6 +121,15 @@ impl AckPolicy {
         self.rtt = rtt;
         self.longest = in_ticks_rounded_up(rtt);
         self.rto = in_ticks_rounded_up(rtt + (rtt * 2).max(MIN_RTO));
+    }
+
+    /// The two ends answer each other: acknowledgements wait for data to go with (Linux's
+    /// `inet_csk_enter_pingpong_mode`).
+    pub(super) fn wait_for_data(&mut self, now: Instant) {
+        self.quick = 0;
+        self.answers = true;
+        self.delay = Some(DELAY);
+        self.last_arrival = now;
     }
 
     /// Data arrived.
@@ -149,7 +161,9 @@ impl AckPolicy {
         }
         if progress.released {
             // `tcp_send_ack` has left nothing scheduled.
-        } else if self.quick > 0 || (self.unacked > self.mss && !progress.hampered) {
+        } else if (self.quick > 0 && !self.answers)
+            || (self.unacked > self.mss && !progress.hampered)
+        {
             self.due = true;
         } else if progress.missing && progress.selective {
             self.compress(now, progress);
@@ -181,6 +195,7 @@ impl AckPolicy {
         if self.mode == DelayedAck::Linux && self.deadline.is_some_and(|at| at <= now) && !self.due
         {
             self.due = true;
+            self.answers = false;
             self.delay = self.delay.map(|delay| (delay * 2).min(self.rto));
         }
     }
@@ -270,7 +285,7 @@ impl AckPolicy {
 
     /// A push arrived: the sender may have nothing more to send.
     pub(super) fn on_push(&mut self) {
-        self.pushed = self.mode == DelayedAck::Linux;
+        self.pushed = self.mode == DelayedAck::Linux && !self.answers;
     }
 
     /// The application has read everything. Linux's `tcp_cleanup_rbuf` then answers a push.

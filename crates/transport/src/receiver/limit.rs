@@ -28,6 +28,9 @@ impl OfferLimit {
 
 /// The smallest shift with which the largest window fits 16 bits (RFC 7323 §2.2, §2.3: at most 14).
 pub(crate) fn window_scale(config: &Config) -> u8 {
+    if !config.window_scaling {
+        return 0;
+    }
     let limit = in_force(config).largest(u64::from(config.mss)).unwrap_or(u64::MAX);
     let largest = config.largest_recv_buffer().get().min(limit);
     (0..14).find(|shift| largest >> shift <= u64::from(u16::MAX)).unwrap_or(14)

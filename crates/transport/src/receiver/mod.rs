@@ -399,6 +399,11 @@ impl Receiver {
     }
 
     /// An acknowledgement left, alone or with data.
+    /// The end that answers sends data with its acknowledgements.
+    pub(crate) fn wait_for_data(&mut self, now: Instant) {
+        self.policy.wait_for_data(now);
+    }
+
     pub(crate) fn on_ack_sent(&mut self) {
         let had_unread = std::mem::take(&mut self.unread) > 0;
         self.policy.on_ack_sent();

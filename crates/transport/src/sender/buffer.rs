@@ -66,6 +66,10 @@ impl SendBuffer {
         }
     }
 
+    pub(super) fn set_size(&mut self, size: Bytes) {
+        (self.size, self.most) = (size.get(), size.get());
+    }
+
     pub(super) fn set_mss(&mut self, mss: u64) {
         self.mss = mss;
     }
@@ -103,6 +107,11 @@ impl SendBuffer {
             let wanted = 2 * segments.max(LEAST_SEGMENTS) * segment_memory(self.mss);
             self.size = self.size.max(wanted.min(self.most));
         }
+    }
+
+    /// Whether a writer who waits is woken.
+    pub(super) fn has_space(&self, held: &Held) -> bool {
+        self.waiting == 0 && self.is_writeable(held.bytes + self.overhead * held.pieces)
     }
 
     /// Takes what fits, as writes of 64 KiB in a row; returns how many bytes. `max_window` is

@@ -30,6 +30,7 @@ impl Sender {
             sacked: Bytes(self.board.sacked()),
             lost: Bytes(self.board.lost()),
             resent: Bytes(self.board.resent()),
+            reordering: Bytes(self.reordering),
             mss: Bytes(self.mss),
             send_window: Bytes(self.edge().saturating_sub(self.board.una())),
             srtt: self.rtt.srtt(),

@@ -1,6 +1,6 @@
 //! The stream that is sent: what the application has written, and its end.
 
-use weir_units::Bytes;
+use weir_units::{Bytes, Instant};
 
 use super::{Sender, buffer};
 use crate::HostProfile;
@@ -20,20 +20,32 @@ impl Sender {
 
     /// Takes what the application has and the buffer can hold, once the peer's window is known.
     pub(super) fn fill_buffer(&mut self) {
+        if self.buffer.is_none() || self.max_window == 0 {
+            return;
+        }
         let window = self.cwnd();
         let unsent = Bytes(self.written.saturating_sub(self.board.nxt()));
         let is_short = self.board.in_flight() + unsent < window;
-        let Some(buffer) = self.buffer.as_mut().filter(|_| self.max_window > 0) else { return };
+        let held = self.held();
+        let Some(buffer) = &mut self.buffer else { return };
         if is_short {
             buffer.on_shortage(window.get() / self.mss);
         }
+        buffer.on_acked(self.board.una());
+        self.written += buffer.fill(&held, self.max_window);
+    }
+
+    fn held(&self) -> buffer::Held {
         let (una, nxt) = (self.board.una(), self.board.nxt());
         let unsent = self.written.saturating_sub(nxt).div_ceil(self.mss);
         let pieces = self.board.segments() as u64 - self.board.merged(self.mss) + unsent;
         let bytes = self.written.saturating_sub(una);
-        let held = buffer::Held { bytes, pieces, nxt, written: self.written };
-        buffer.on_acked(una);
-        self.written += buffer.fill(&held, self.max_window);
+        buffer::Held { bytes, pieces, nxt, written: self.written }
+    }
+
+    /// Whether the buffer has space for a writer who waits.
+    pub(crate) fn has_space(&self) -> bool {
+        self.buffer.as_ref().is_none_or(|buffer| buffer.has_space(&self.held()))
     }
 
     /// Whether the sender could have sent more than the application had written. Linux asks when the
@@ -53,6 +65,51 @@ impl Sender {
                 buffer.withdraw();
             }
         }
+    }
+
+    /// Notes that the next `bytes` left at `at`, with the SYN.
+    pub(crate) fn left_with_syn(&mut self, at: Instant, bytes: u64) {
+        let mut left = bytes.min(self.new_data());
+        while left > 0 {
+            let size = left.min(self.mss);
+            self.send_new(at, size);
+            left -= size;
+        }
+        self.small_until = 0;
+    }
+
+    /// What is still outstanding is sent again at once: the peer did not take it (`tcp_rcv_fastopen_synack`).
+    pub(crate) fn resend_early(&mut self) {
+        let outstanding = self.board.segments() as u8;
+        self.board.lose_where(|_, _| true);
+        // It is none of the path's.
+        self.board.take_last_loss();
+        self.timeout_segments = outstanding;
+    }
+
+    /// Whether that is still to happen.
+    pub(crate) fn repairs_early(&self) -> bool {
+        self.timeout_segments > 0
+    }
+
+    /// Changes what the buffer may take, or gives it a bound.
+    pub(crate) fn set_send_buffer(&mut self, size: Bytes, overhead: Bytes) {
+        match &mut self.buffer {
+            Some(buffer) => buffer.set_size(size),
+            None => {
+                self.buffer = Some(buffer::SendBuffer::new(size, size, overhead, self.mss));
+            }
+        }
+    }
+
+    /// As `write`, but only as much as fits the buffer at once. Returns how much that is.
+    pub(crate) fn write_fitting(&mut self, bytes: u64) -> u64 {
+        self.write(bytes);
+        let left = self.buffer.as_ref().map_or(0, buffer::SendBuffer::waiting);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.withdraw();
+        }
+        bytes - left
     }
 
     /// Switches Nagle's rule.

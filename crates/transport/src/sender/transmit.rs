@@ -338,7 +338,7 @@ impl Sender {
         self.window_edge.min(limit)
     }
 
-    pub(super) fn may_send_new(&self) -> bool {
+    pub(crate) fn may_send_new(&self) -> bool {
         self.new_data_in_window() > 0
     }
 

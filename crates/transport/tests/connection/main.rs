@@ -3,6 +3,7 @@
 mod bursts;
 mod close;
 mod ecn;
+mod fast_open;
 mod faults;
 mod feedback;
 mod flow_control;
