@@ -63,10 +63,6 @@ impl TokenBucket {
 mod tests {
     use super::*;
 
-    fn at(seconds: u64) -> Instant {
-        Instant::ZERO + Duration::from_secs(seconds)
-    }
-
     #[test]
     fn an_allowance_comes_back_with_time() {
         let mut allowance = TokenBucket::per_second(10);
