@@ -69,6 +69,7 @@ _BEFORE: dict[str, list[tuple[str, ...]]] = {
 _TESTED_ELSEWHERE = {
     *("study", "conform", "validate", "relay", "link"),
     *("send", "recv", "test", "ui"),
+    *("tune", "explain", "search"),
 }
 """Verbs whose commands take long or have two sides."""
 _CHANGE_THE_MACHINE = [["stack", what] for what in ("kernel", "contender", "bpf", "remove")]
@@ -113,8 +114,9 @@ class Command:
 
 
 def write_files(document: Path) -> None:
-    """Writes the files that a document shows with their names; `tests` is the repository's."""
-    Path("tests").symlink_to(ROOT / "tests")
+    """Writes the files that a document shows with their names. Two folders are the repository's."""
+    for name in ("python", "tests"):
+        Path(name).symlink_to(ROOT / name)
     for file in _FILE.finditer(document.read_text(encoding="utf-8")):
         Path(file["name"]).write_text(file["text"], encoding="utf-8")
 

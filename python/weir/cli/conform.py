@@ -74,29 +74,20 @@ _Suites = Annotated[
         autocompletion=complete.suites,
     ),
 ]
-_JunitFile = Annotated[
-    Path | None, Option("Write JUnit XML.", OUTPUT, metavar="FILE", flag="--junit")
-]
+
+
+def _at(text: str, flag: str, metavar: str = "FILE") -> Option:
+    return Option(text, OUTPUT, metavar=metavar, flag=flag)
+
+
+_JunitFile = Annotated[Path | None, _at("Write JUnit XML.", "--junit")]
 _MarkdownFile = Annotated[
-    Path | None,
-    Option(
-        "Write a summary in Markdown, for a pull request.",
-        OUTPUT,
-        metavar="FILE",
-        flag="--markdown",
-    ),
+    Path | None, _at("Write a summary in Markdown, for a pull request.", "--markdown")
 ]
 _Baseline = Annotated[
     Path | None,
-    Option(
-        "Fail only for rows that are worse than in the results in DIR.",
-        OUTPUT,
-        metavar="DIR",
-        flag="--baseline",
-    ),
+    _at("Fail only for rows that are worse than in the results in DIR.", "--baseline", "DIR"),
 ]
-
-
 _KeepGoing = Annotated[
     bool,
     Option(

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from weir.base.errors import InputError
-from weir.base.options import Option
-from weir.cli import options, plans
+from weir.base.options import Option, flag
+from weir.cli import options, plans, table
 from weir.cli.help import Verb
 from weir.comparison.contrasts import RELEVANT_SHARE, Relevant
+from weir.graphics.paper import Paper, PaperOptions
 from weir.results.joining import join
 from weir.results.results import damage_reported
 from weir.running.options import RESULTS, Out
@@ -47,6 +48,7 @@ def register(app: Verb) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(report)
 
 
+@table.with_options_of(PaperOptions)
 def report(
     directories: Annotated[
         list[Path], typer.Argument(metavar="DIR...", help="A result directory or file, or several.")
@@ -54,38 +56,27 @@ def report(
     png: Annotated[bool, _figures("PNG")] = False,
     svg: Annotated[bool, _figures("SVG")] = False,
     pdf: Annotated[bool, _figures("PDF")] = False,
-    width: Annotated[
-        str | None,
-        Option("Width of figures in files, with all labels, as in `3.4in`.", metavar="LENGTH"),
-    ] = None,
-    font_size: Annotated[
-        float | None, Option("Type size of figures in files, in points.", metavar="POINTS")
-    ] = None,
-    figure: Annotated[
-        list[str] | None,
-        Option("Write only this figure to a file; may be given more than once.", metavar="NAME"),
-    ] = None,
     relevant: Relevant = RELEVANT_SHARE,
     out: Out = RESULTS,
     opened: options.Open = False,
+    **given: Any,
 ) -> None:
     """Draws the report and prints its path."""
     from weir.api.reports import write  # importing the plotting libraries would slow down `--help`
-    from weir.graphics.paper import Paper
     from weir.importing import loaded
     from weir.report import Files
 
     with damage_reported(*directories):
-        given = [loaded(path, Path(out)) for path in directories]
-        results = given[0] if len(given) == 1 else join([one.path for one in given], Path(out))
+        found = [loaded(path, Path(out)) for path in directories]
+        results = found[0] if len(found) == 1 else join([one.path for one in found], Path(out))
     wanted = {"png": png, "svg": svg, "pdf": pdf}
     formats = [name for name, is_wanted in wanted.items() if is_wanted]
-    for_paper = {"--width": width, "--font-size": font_size, "--figure": figure}
-    for name, value in for_paper.items():
+    for name, value in given.items():
         if value and not formats:
-            raise InputError(f"{name} is of figures in files: give --pdf, --svg or --png too")
-    paper = Paper.of(width, font_size) if width or font_size else None
-    files = Files(formats, paper, figure or ())
+            raise InputError(f"{flag(name)} is of figures in files: give --pdf, --svg or --png too")
+    asked = PaperOptions(**given)
+    paper = Paper.of(asked.width, asked.font_size) if asked.width or asked.font_size else None
+    files = Files(formats, paper, asked.figure or ())
     with damage_reported(*directories):
         path = write(results, files, relevant=plans.relevant_share(relevant))
     typer.echo(path)

@@ -6,9 +6,10 @@ import copy
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
 from weir.base.errors import InputError
+from weir.base.options import Option
 
 _POINTS = {"in": 72.0, "cm": 72 / 2.54, "mm": 72 / 25.4, "pt": 1.0}
 _LEAST_PT, _MOST_PT = 72.0, 1440.0
@@ -24,6 +25,23 @@ _PARTS = ("layer", "vconcat", "hconcat", "concat")
 _FONT_SIZES = ("fontSize", "labelFontSize", "titleFontSize", "subtitleFontSize")
 
 Spec = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class PaperOptions:
+    """Which figures become files, and their size, as a person writes them."""
+
+    width: Annotated[
+        str | None,
+        Option("Width of figures in files, with all labels, as in `3.4in`.", metavar="LENGTH"),
+    ] = None
+    font_size: Annotated[
+        float | None, Option("Type size of figures in files, in points.", metavar="POINTS")
+    ] = None
+    figure: Annotated[
+        list[str] | None,
+        Option("Write only this figure to a file; may be given more than once.", metavar="NAME"),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,9 @@ def _source_keys(row: dict[str, Any], limit: str, goodput: float) -> dict[str, s
         bits = round(goodput * 1e6)
         return {"flow.0.workload": f"{{ kind = 'rate', rate = '{bits}bit' }}"}
     if limit == "receiver-window" and row["window_bytes_max"]:
-        return {"flow.0.recv_buffer": f"{row['window_bytes_max']}b"}
+        # Linux never offers the last segment of its buffer, which counts the options too.
+        kept = row["mss_bytes"] + _TIMESTAMPS
+        return {"flow.0.recv_buffer": f"{row['window_bytes_max'] + kept}b"}
     if limit == "send-buffer":
         return {"flow.0.window_limit": str(max(row["flight_bytes_max"] // row["mss_bytes"], 1))}
     if row["window_bytes_max"]:
@@ -115,3 +117,5 @@ def _source_keys(row: dict[str, Any], limit: str, goodput: float) -> dict[str, s
 
 _SPARE = 4
 """How many times what was in flight the window is at least, so that it limits no other sender."""
+_TIMESTAMPS = 12
+"""Bytes of the option in a segment."""
