@@ -42,7 +42,7 @@ DOCUMENTS = sorted(
 
 _FENCE = re.compile(r"^```console(?P<options>[^\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(
-    r'^```(?:python|text) title="(?P<name>[\w.-]+)"\n(?P<text>.*?)^```$', re.M | re.S
+    r'^```(?:python|text|toml) title="(?P<name>[\w.-]+)"\n(?P<text>.*?)^```$', re.M | re.S
 )
 _LINK = re.compile(r"(?<!`)\[[^\]]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
