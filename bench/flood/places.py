@@ -1,4 +1,4 @@
-"""Unknown peers that take places: how long honest users wait beside them.
+"""Unknown peers that take places: how long honest users wait next to them.
 
 `weir recv`, `weir test --server` and `weir relay` have a limited number of places. Unknown peers
 from 1, 40 or 1,000 addresses, each of a network of its own, take as many as they get, keep them as
@@ -42,7 +42,7 @@ Open = Callable[[], Address]
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """How long an honest user waited beside an attack."""
+    """How long an honest user waited during an attack."""
 
     attack: str
     addresses: int

@@ -11,7 +11,7 @@ from weir.plots import Figure
 
 Kind = Literal["name", "number", "text"]
 Tone = Literal["", "strong", "faint", "good", "fair", "bad", "open"]
-"""How a cell looks. The last four are of verdicts; the word beside the colour says which."""
+"""How a cell looks. The last four are of verdicts; the word next to the colour says which."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ SETTINGS: dict[str, Network] = {
     "25 % loss of data": Network(loss_percent=_LOSS_PERCENT, loses="data"),
     "25 % loss both ways": Network(loss_percent=_LOSS_PERCENT),
 }
-"""The source names no direction of its losses, so there are three readings. Its table is beside the
+"""The source names no direction of its losses, so there are three readings. Its table is next to the
 one in which TCP delivers as printed: acknowledgements are lost, as by netem at the receiver."""
 
 READINGS = ("25 % loss", "25 % loss of data", "25 % loss both ways")
@@ -133,7 +133,7 @@ class Extent:
     repeats: Mapping[str, int] = field(default_factory=dict)
     """Of some files: fewer of what takes long."""
     aside: tuple[str, ...] = ()
-    """Files of the readings that the source's table is not beside; all by default."""
+    """Files of the readings that the source's table is not next to; all by default."""
     aside_repeat: int = 0
     """How often those are repeated, and rows that are not the source's; 0 for as often."""
     """How long a transfer may take, before what its packets need."""
