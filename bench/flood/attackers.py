@@ -220,7 +220,7 @@ def tiny_datagrams(rng: random.Random, target: Target) -> Iterator[None]:
         header = _checked(_DATAGRAM_FILE.pack(4, _LEAST_PIECE, size, rng.randbytes(32), 1) + b"f")
         connection.say(0, target.hello(1) + header)
         for n in range(0, size // _LEAST_PIECE, 600):
-            connection.send_out_of_order(n * _LEAST_PIECE, b"x" * _LEAST_PIECE)
+            connection.send_datagram(n * _LEAST_PIECE, b"x" * _LEAST_PIECE)
 
     return _hoard(rng, target, act, "tiny_datagrams")
 

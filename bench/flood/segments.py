@@ -88,7 +88,7 @@ class Connection:
         self._said = max(self._said, offset + len(payload))
         self._send(self._iss + 1 + offset, ACK, payload)
 
-    def send_out_of_order(self, number: int, payload: bytes) -> None:
+    def send_datagram(self, number: int, payload: bytes) -> None:
         """Sends a datagram outside the stream."""
         with suppress(OSError):
             self._socket.send(struct.pack("!HHQB", *self._ports, number, 0) + payload)

@@ -27,8 +27,8 @@ SETTINGS: dict[str, Network] = {
     "25 % loss of data": Network(loss_percent=_LOSS_PERCENT, loses="data"),
     "25 % loss both ways": Network(loss_percent=_LOSS_PERCENT),
 }
-"""The source names no direction of its losses, so there are three readings. Its table is next to the
-one in which TCP delivers as printed: acknowledgements are lost, as by netem at the receiver."""
+"""The source names no direction of its losses, so there are three readings. Its table is next to
+the one in which TCP delivers as printed: acknowledgements are lost, as by netem at the receiver."""
 
 READINGS = ("25 % loss", "25 % loss of data", "25 % loss both ways")
 """The table's own first."""
