@@ -24,11 +24,12 @@ pub(super) enum Early {
 }
 
 impl Connection {
-    /// Sends the first `bytes` of what was written with the SYN (RFC 7413 §4.2.1); with 0 it may ask for a cookie. A
+    /// Sends the first `bytes` of what was written, at most a segment, with the SYN (RFC 7413 §4.2.1); with 0 it may ask for a cookie. A
     /// SYN that is sent again has no data. Without effect once the SYN has left.
     pub fn send_with_syn(&mut self, bytes: u32) {
         if self.state == State::SynSent && self.handshake.sent_at.is_none() {
-            let bytes = u64::from(bytes).min(self.sender.written()) as u32;
+            let most = self.sender.written().min(u64::from(self.config.mss));
+            let bytes = u64::from(bytes).min(most) as u32;
             self.handshake.syn_data = Some(bytes);
         }
     }

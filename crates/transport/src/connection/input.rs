@@ -86,8 +86,8 @@ impl Connection {
                 || offset > edge
                 || (offset == edge && edge == expected && segment.payload_len > 0)
         };
-        let syn_again = (self.state == State::SynReceived || self.is_unconfirmed())
-            && segment.flags.contains(Flags::SYN);
+        let syn_again = segment.flags.contains(Flags::SYN)
+            && (self.state == State::SynReceived || self.is_unconfirmed());
         let stale = self.terms.timestamps
             && !segment.flags.contains(Flags::RST)
             && segment.options.timestamps.is_some_and(|ts| self.is_stale(now, ts.value));

@@ -80,7 +80,7 @@ impl Sender {
 
     /// What is still outstanding is sent again at once: the peer did not take it (`tcp_rcv_fastopen_synack`).
     pub(crate) fn resend_early(&mut self) {
-        let outstanding = self.board.segments() as u8;
+        let outstanding = self.board.segments().min(u8::MAX.into()) as u8;
         self.board.lose_where(|_, _| true);
         // It is none of the path's.
         self.board.take_last_loss();
