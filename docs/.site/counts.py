@@ -21,7 +21,7 @@ def sentence(page: dict[str, object]) -> str:
     rows = page["rows"]
     assert isinstance(rows, list)
     counts = {
-        kind: Counter(row["verdict"] for row in rows if row["kind"] == kind)
+        kind: Counter(row["verdict"] for row in rows if row["kind"] == kind and not row["is_reading"])
         for kind in ("number", "claim")
     }
     parts = [

@@ -102,7 +102,8 @@ section! {
         initial_recv_window: Option<Bytes> = Config::default().initial_recv_window => CONNECTION,
         /// Maximum number of outstanding segments, in addition to the windows: a number, or `cwl`.
         /// `cwl` is one for every five hops of the round trip (`cwl(1/8)`: eight), where the network
-        /// reports the hops. With `receiver-cwl` (`receiver-cwl(1/8)`) the receiver offers this many.
+        /// reports the hops. With `receiver-cwl` (`receiver-cwl(1/8)`) the receiver offers this many,
+        /// with `receiver-drai` as many as the routers' indices make (`feedback = { kind = "drai" }`).
         window_limit: Option<Limit> = Config::default().window_limit.map(Limit) => CONNECTION,
         /// Offer selective acknowledgements; without them `sack` and `rack` recover as `newreno`.
         sack: bool = Config::default().sack => CONNECTION,
@@ -297,7 +298,7 @@ impl Serialize for Limit {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.0 {
             WindowLimit::Segments(segments) => serializer.serialize_u32(segments),
-            WindowLimit::Hops { .. } => serializer.collect_str(&self.0),
+            WindowLimit::Hops { .. } | WindowLimit::Indices => serializer.collect_str(&self.0),
         }
     }
 }
@@ -314,7 +315,7 @@ impl Visitor<'_> for LimitVisitor {
     type Value = Limit;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number of segments, cwl or receiver-cwl")
+        f.write_str("a number of segments, cwl, receiver-cwl or receiver-drai")
     }
 
     fn visit_i64<E: Error>(self, segments: i64) -> Result<Limit, E> {
@@ -360,6 +361,6 @@ words! {
 form! {
     Acknowledging => "`off`, `rfc1122`, `linux`, or `frequency(THRESHOLD,REORDERING)`",
     Failure => "a policy",
-    Limit => "whole number, `cwl` or `receiver-cwl`",
+    Limit => "whole number, `cwl`, `receiver-cwl` or `receiver-drai`",
     Protocol => "`recovery/controller`, a controller, `host/controller`, `contender:NAME`, or `udp`",
 }

@@ -54,6 +54,27 @@ fn muzha_finds_its_share_and_loses_nothing() {
     assert_eq!((outcome.links[0].dropped_queue, outcome.flows[0].retransmits), (0, 0));
 }
 
+/// The slides on TCP Muzha: the receiver sets its window by the routers' feedback. The sender is NewReno and
+/// knows nothing of it: it would fill the queue, and does where no router speaks.
+#[test]
+fn a_receiver_that_follows_the_routers_keeps_newreno_from_losses() {
+    let memory = Path::default().rtt;
+    let agent = Some(FeedbackConfig::Drai(DraiConfig { memory, ..DraiConfig::default() }));
+    let flow = |limit: Option<&str>| {
+        let mut flow = Flow::bulk("newreno/reno");
+        config_of(&mut flow).window_limit = limit.map(|limit| limit.parse().expect("a limit"));
+        flow
+    };
+    let limited = outcome(&Path::default(), agent, &[flow(Some("receiver-drai"))], 30);
+    let utilisation = limited.links[0].utilisation.expect("the link has a rate");
+    assert!((0.5..=0.9).contains(&utilisation), "{utilisation}");
+    assert_eq!((limited.links[0].dropped_queue, limited.flows[0].retransmits), (0, 0));
+    for (agent, limit) in [(agent, None), (None, Some("receiver-drai"))] {
+        let usual = outcome(&Path::default(), agent, &[flow(limit)], 30);
+        assert!(usual.flows[0].retransmits > 0, "{limit:?}");
+    }
+}
+
 /// Without an agent on the way the controller is NewReno with an initial window of two segments.
 #[test]
 fn muzha_without_routers_is_newreno() {

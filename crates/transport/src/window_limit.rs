@@ -6,6 +6,7 @@
 //! cwl(1/8)   the same with another share of RTHC: Fu et al.'s h / 4 for a chain of h hops
 //!
 //! receiver-cwl, receiver-cwl(1/8)   the same, offered by the receiver as its window
+//! receiver-drai                     offered by the receiver, by the routers' indices
 //! ```
 //!
 //! Sources: the adaptive congestion window limit of Chen, Xue and Nahrstedt (ICC 2003): no path carries
@@ -19,6 +20,10 @@
 //! offered before the route became shorter stands (RFC 9293 §3.8.6.2.1). A window is offered in units of
 //! 2^scale bytes, so the limit is rounded up to them, and the scale is no larger than the largest limit
 //! needs (RFC 7323 §2.2): with the scale of a buffer of 64 MiB, two segments of 1000 bytes were none.
+//!
+//! `receiver-drai` is a proposal of TCP Muzha's slides (2006): the receiver estimates the window "according
+//! to the router feedback" and sets it as the one that it offers. The slides say no more; here it follows
+//! their table of five indices, once for each window that arrives.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -45,6 +50,8 @@ pub enum WindowLimit {
         /// Who applies it.
         end: LimitingEnd,
     },
+    /// What the routers' indices make of it, offered by the receiver.
+    Indices,
 }
 
 /// The end of a connection that applies a limit.
@@ -84,7 +91,7 @@ impl LimitInForce {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "'{0}': allowed is a number of segments from 1 to 1000000, cwl, cwl(1/2) to cwl(1/100), \
-     receiver-cwl, or receiver-cwl(1/2) to receiver-cwl(1/100)"
+     receiver-cwl, receiver-cwl(1/2) to receiver-cwl(1/100), or receiver-drai"
 )]
 pub struct WindowLimitError(String);
 
@@ -94,13 +101,15 @@ impl WindowLimit {
         match self {
             Self::Segments(_) => LimitingEnd::Sender,
             Self::Hops { end, .. } => end,
+            Self::Indices => LimitingEnd::Receiver,
         }
     }
 
-    /// The bound for a route of `hops`.
+    /// The bound for a route of `hops`; of indices, the largest that they make.
     pub(crate) fn segments(self, hops: Option<u8>) -> Option<u64> {
         match (self, hops) {
             (Self::Segments(segments), _) => Some(u64::from(segments)),
+            (Self::Indices, _) => Some(MOST_BY_INDEX),
             (Self::Hops { .. }, None) => None,
             (Self::Hops { per_segment, .. }, Some(hops)) => {
                 let (round_trip, n) = (2 * u64::from(hops), u64::from(per_segment).max(1));
@@ -112,14 +121,22 @@ impl WindowLimit {
 
 const DEFAULT_PER_SEGMENT: u32 = 5;
 const RECEIVER: &str = "receiver-";
+const INDICES: &str = "receiver-drai";
 /// With one segment out, a receiver that delays acknowledgements would be waited for each time.
-const LEAST: u64 = 2;
+pub(crate) const LEAST: u64 = 2;
+/// Indices go from 1 to this.
+pub(crate) const INDEX_LEVELS: u8 = 5;
+/// The largest that indices make: more than a path of radio links holds.
+pub(crate) const MOST_BY_INDEX: u64 = 1_000;
 const MOST_SEGMENTS: u32 = 1_000_000;
 
 impl FromStr for WindowLimit {
     type Err = WindowLimitError;
 
     fn from_str(text: &str) -> Result<Self, WindowLimitError> {
+        if text.trim() == INDICES {
+            return Ok(Self::Indices);
+        }
         let (end, share) = match text.trim().strip_prefix(RECEIVER) {
             Some(share) => (LimitingEnd::Receiver, share),
             None => (LimitingEnd::Sender, text.trim()),
@@ -137,10 +154,11 @@ impl FromStr for WindowLimit {
 
 impl fmt::Display for WindowLimit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.end() == LimitingEnd::Receiver {
+        if let Self::Hops { end: LimitingEnd::Receiver, .. } = self {
             f.write_str(RECEIVER)?;
         }
         match self {
+            Self::Indices => f.write_str(INDICES),
             Self::Segments(segments) => segments.fmt(f),
             Self::Hops { per_segment: DEFAULT_PER_SEGMENT, .. } => f.write_str("cwl"),
             Self::Hops { per_segment, .. } => write!(f, "cwl(1/{per_segment})"),
@@ -169,7 +187,8 @@ mod tests {
 
     #[test]
     fn a_limit_reads_back_as_it_prints() {
-        for text in ["1", "8", "cwl", "cwl(1/8)", "receiver-cwl", "receiver-cwl(1/8)"] {
+        let known = ["1", "8", "cwl", "cwl(1/8)", "receiver-cwl", "receiver-cwl(1/8)", INDICES];
+        for text in known {
             assert_eq!(text.parse::<WindowLimit>().unwrap().to_string(), text);
         }
         let more = ["receiver-", "receiver-8", "receiver-cwl(1/1)"];

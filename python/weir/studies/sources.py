@@ -86,6 +86,8 @@ class Entry:
     verdict: str
     kind: str
     is_ambiguous: bool = False
+    is_reading: bool = False
+    """Whether the same printed number stands in another row already, read in another way."""
     note: str = ""
     reason: str = ""
     run: str = ""
@@ -205,6 +207,7 @@ def _entry(
         verdict,
         kind,
         bool(cell.get("ambiguous")),
+        bool(cell.get("reading")),
         str(cell.get("note") or ""),
         why.text if why else "",
         why.run if why else "",
@@ -236,8 +239,9 @@ def _missing(source: Source, part: Part) -> Entry:
 
 
 def counts(found: Sequence[Entry]) -> dict[str, dict[str, Counter[str]]]:
-    """How often each verdict occurs: by kind, by source."""
+    """How often each verdict occurs: by kind, by source. Other readings of a number count once."""
     counted: dict[str, dict[str, Counter[str]]] = {"number": {}, "claim": {}}
     for entry in found:
-        counted[entry.kind].setdefault(entry.source, Counter())[entry.verdict] += 1
+        if not entry.is_reading:
+            counted[entry.kind].setdefault(entry.source, Counter())[entry.verdict] += 1
     return counted

@@ -1,19 +1,72 @@
-//! The window that a receiver offers by the length of the route.
+//! The window that a receiver offers by the length of the route, or by what the routers say.
 
-use crate::window_limit::LimitInForce;
-use crate::{Config, LimitingEnd};
+use weir_units::feedback::Drai;
+
+use crate::window_limit::{LEAST, LimitInForce, MOST_BY_INDEX};
+use crate::{Config, LimitingEnd, WindowLimit};
 
 /// The receiver's window limit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OfferLimit {
     limit: LimitInForce,
+    by_index: Option<IndexWindow>,
     /// The bytes that one unit of the window field stands for.
     unit: u64,
 }
 
+/// A window that follows the routers' indices, 1 to 5 (TCP Muzha's table): halved, one less, the same,
+/// one more, doubled.
+///
+/// A receiver measures no round trip. The table applies once all that was offered by then has
+/// arrived, with the smallest index of it: a round trip later if the sender uses the window, and later
+/// if not, as then it needs no larger one.
+#[derive(Clone, Copy, Debug)]
+struct IndexWindow {
+    /// None where no router on the path says anything: nothing is bounded.
+    segments: Option<u64>,
+    smallest: u8,
+    round_end: u64,
+}
+
+impl IndexWindow {
+    const NEW: Self = Self { segments: Some(LEAST), smallest: u8::MAX, round_end: 0 };
+
+    fn on_index(&mut self, index: Drai, rcv_nxt: u64, edge: u64) {
+        if index.hops == 0 {
+            *self = Self { segments: None, ..Self::NEW };
+            return;
+        }
+        self.smallest = self.smallest.min(index.level);
+        if rcv_nxt < self.round_end {
+            return;
+        }
+        let window = self.segments.unwrap_or(LEAST);
+        let next = match self.smallest {
+            1 => window / 2,
+            2 => window - 1,
+            3 => window,
+            4 => window + 1,
+            _ => window * 2,
+        };
+        let segments = Some(next.clamp(LEAST, MOST_BY_INDEX));
+        *self = Self { segments, smallest: u8::MAX, round_end: edge };
+    }
+}
+
 impl OfferLimit {
     pub(super) fn new(config: &Config) -> Self {
-        Self { limit: in_force(config), unit: 1 << window_scale(config) }
+        let follows = config.window_limit == Some(WindowLimit::Indices);
+        let by_index = follows.then_some(IndexWindow::NEW);
+        Self { limit: in_force(config), by_index, unit: 1 << window_scale(config) }
+    }
+
+    /// A packet with data has met routers that say so; `edge` is what was offered until now. Returns
+    /// whether the limit follows them.
+    pub(super) fn on_index(&mut self, index: Drai, rcv_nxt: u64, edge: u64) -> bool {
+        if let Some(window) = &mut self.by_index {
+            window.on_index(index, rcv_nxt, edge);
+        }
+        self.by_index.is_some()
     }
 
     pub(super) fn set_hops(&mut self, hops: u8) {
@@ -22,7 +75,11 @@ impl OfferLimit {
 
     /// The limit in whole units: fewer would not hold all its segments.
     pub(super) fn bytes(&self, mss: u64) -> Option<u64> {
-        self.limit.bytes(mss).map(|bytes| bytes.next_multiple_of(self.unit))
+        let bytes = match self.by_index {
+            Some(window) => window.segments.map(|segments| segments * mss),
+            None => self.limit.bytes(mss),
+        };
+        bytes.map(|bytes| bytes.next_multiple_of(self.unit))
     }
 }
 
@@ -57,6 +114,36 @@ mod tests {
         assert_eq!(window_scale(&config("receiver-cwl", 1_000)), 1);
         assert_eq!(window_scale(&config("receiver-cwl", 1_448)), 2);
         assert_eq!(window_scale(&config("receiver-cwl(1/2)", 1_448)), 3);
+    }
+
+    #[test]
+    fn the_window_follows_the_smallest_index_of_what_was_offered() {
+        let mut limit = OfferLimit::new(&config("receiver-drai", 1_024));
+        let mut at = 0_u64;
+        // Indices of one window, and the segments that the next one has.
+        for (indices, next) in [
+            (&[5][..], 4),
+            (&[5, 5, 5, 5], 8),
+            (&[5, 4, 5, 5], 9),
+            (&[3, 5], 9),
+            (&[4, 2, 5], 8),
+            (&[1, 5], 4),
+            (&[1], 2),
+            (&[1], 2),
+        ] {
+            let edge = at + 100;
+            for (n, level) in indices.iter().enumerate() {
+                let is_last = n + 1 == indices.len();
+                let rcv_nxt = if is_last { at } else { at.saturating_sub(1) };
+                assert!(limit.on_index(Drai { level: *level, hops: 3 }, rcv_nxt, edge));
+            }
+            assert_eq!(limit.bytes(1_024), Some(next * 1_024), "{indices:?}");
+            at = edge;
+        }
+        limit.on_index(Drai { level: 5, hops: 0 }, at, at);
+        assert_eq!(limit.bytes(1_024), None, "no router says anything");
+        let mut other = OfferLimit::new(&config("receiver-cwl", 1_024));
+        assert!(!other.on_index(Drai { level: 5, hops: 3 }, 0, 0));
     }
 
     #[test]

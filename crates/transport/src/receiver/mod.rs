@@ -38,7 +38,7 @@ pub(crate) struct Receiver {
     window_limit: u64,
     /// How far that grows (`window_clamp`).
     window_clamp: u64,
-    /// By the length of the route.
+    /// By the length of the route or by the routers' indices.
     offer_limit: OfferLimit,
     /// The same in bytes.
     route_limit: u64,
@@ -86,6 +86,7 @@ pub(crate) struct Received {
 impl Receiver {
     pub(crate) fn new(config: &Config) -> Self {
         let out_of_order = config.stack.recovery.scheme().receiver.out_of_order;
+        let offer_limit = OfferLimit::new(config);
         Self {
             reassembly: match config.host_profile {
                 HostProfile::Kernel => Reassembly::new(out_of_order),
@@ -102,8 +103,8 @@ impl Receiver {
             autotune: Autotune::new(config).map(Box::new),
             window_limit: first_window(config),
             window_clamp: first_clamp(config),
-            offer_limit: OfferLimit::new(config),
-            route_limit: u64::MAX,
+            offer_limit,
+            route_limit: offer_limit.bytes(u64::from(config.mss)).unwrap_or(u64::MAX),
             mss: u64::from(config.mss),
             is_measured: config.initial_recv_window.is_some(),
             read: 0,
@@ -132,6 +133,11 @@ impl Receiver {
 
     /// What the packet of a segment with data has met on its way.
     pub(crate) fn on_feedback(&mut self, feedback: &Feedback) {
+        if let Feedback::Drai(index) = feedback
+            && self.offer_limit.on_index(*index, self.rcv_nxt(), self.offered_edge)
+        {
+            self.update_route_limit();
+        }
         let known = self.feedback.map(|echo| echo.and(feedback));
         self.feedback = known.or_else(|| Some(Echo::of(feedback)));
     }

@@ -16,7 +16,8 @@ mod transmit;
 
 use weir_cc::host::{Pacer, RateSampler};
 use weir_cc::{CcContext, CongestionController, Fixed, Needs, RecoveryState};
-use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, Instant, Rate, Rng};
+use weir_units::feedback::Drai;
+use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, FeedbackKind, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
 pub(crate) use self::buffer::segment_memory;
@@ -25,8 +26,8 @@ use crate::recovery::{Epoch, LossRecovery, Profile, RecoveryCx};
 use crate::rtt::{RttConfig, RttEstimator, RttVariation};
 use crate::scoreboard::Scoreboard;
 use crate::stats::{LimitClock, Stats};
-use crate::window_limit::LimitInForce;
-use crate::{Config, HostProfile, LimitingEnd, RecoveryConfig};
+use crate::window_limit::{INDEX_LEVELS, LimitInForce};
+use crate::{Config, HostProfile, LimitingEnd, RecoveryConfig, WindowLimit};
 
 /// The sending half of a connection. Positions are stream offsets; a FIN is one byte after the last.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct Sender {
     epoch: Epoch,
     controller: Box<dyn CongestionController>,
     needs: Needs,
+    /// Packets ask the routers for indices that the receiver sets its window by, not the controller.
+    asks_for_receiver: bool,
     rng: Rng,
     rtt: RttEstimator,
     sampler: RateSampler,
@@ -137,6 +140,12 @@ impl Sender {
         let recovery = config.stack.recovery.build();
         let mss = Bytes(u64::from(config.mss));
         let initial = config.initial_window();
+        let mut needs = controller.needs();
+        let asks_for_receiver =
+            config.window_limit == Some(WindowLimit::Indices) && needs.feedback.is_none();
+        if asks_for_receiver {
+            needs.feedback = Some(FeedbackKind::Drai);
+        }
         Self {
             mss: mss.get(),
             full_mss: mss.get(),
@@ -144,7 +153,8 @@ impl Sender {
             profile: recovery.profile(),
             recovery,
             epoch: Epoch::new(),
-            needs: controller.needs(),
+            needs,
+            asks_for_receiver,
             controller,
             rng,
             rtt: RttEstimator::new(rtt_config(config)),
@@ -291,9 +301,12 @@ impl Sender {
         self.needs.feedback.is_some()
     }
 
-    /// What the next data packet is to carry past the routers, if the controller asks them.
+    /// What the next data packet is to carry past the routers, if the controller or the receiver asks them.
     pub(crate) fn request(&mut self, now: Instant) -> Option<Feedback> {
         self.needs.feedback?;
+        if self.asks_for_receiver {
+            return Some(Feedback::Drai(Drai { level: INDEX_LEVELS, hops: 0 }));
+        }
         self.with_controller(now, |controller, cx| controller.request(cx))
     }
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Any
 
@@ -30,6 +30,8 @@ class Measured:
     unfinished: int
     quiet: int
     """Runs that ended without a timeout."""
+    quiet_time: Estimate
+    """The time of those."""
     by_seed: Mapping[int, float]
     """The time of each run that came to an end."""
 
@@ -96,6 +98,7 @@ class StudyCell:
             "column": self.table.heading(self.column),
             "published": self.published,
             "unit": "s",
+            "reading": self.row.is_reading,
             **{column: measured.time.as_json() for column, measured in self.ours.items()},
             "note": " ".join(self._notes()),
         }
@@ -125,6 +128,8 @@ def study_cells(sources: Sequence[Source], results: Results, world: str = SIM) -
                     under = table.measured_under(row, column)
                     experiment = Experiment(source.id, row.experiment, under)
                     ours = {each.name: measured[experiment.label(each)] for each in ours_are}
+                    if row.without_timers:
+                        ours = {name: replace(own, time=own.quiet_time) for name, own in ours.items()}
                     cells.append(StudyCell(source.id, table, row, column, ours))
     return cells
 
@@ -143,7 +148,8 @@ def _measured(results: Results) -> dict[str, Measured]:
             _mean(own["timeouts"]),
             _mean(own["dropped_queue"]),
             own["fct_s"].null_count(),
-            own.drop_nulls("fct_s").filter(pl.col("timeouts") == 0).height,
+            len(quiet := own.drop_nulls("fct_s").filter(pl.col("timeouts") == 0)["fct_s"]),
+            mean_interval(quiet, bounds=(0.0, None)),
             dict(own.drop_nulls("fct_s").select("seed", "fct_s").iter_rows()),
         )
         for (label,), own in rows.group_by("label", maintain_order=True)

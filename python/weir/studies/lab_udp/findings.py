@@ -62,6 +62,11 @@ def findings(
         "windowed": WINDOWED,
         "windowed_rows": [found.row("002-delay", row) for row in WINDOWED],
         "last_losses": [found.row("002-loss", row)[-1] for row in WINDOWED],
+        "quiet_rows": lambda: [found.row("002-loss", f"{row}, no timer") for row in WINDOWED],
+        "above": lambda some: [cell.published - cell.serial.seconds for cell in some],
+        "expected_timers": lambda: sum(
+            cell.serial.timeouts for row in WINDOWED for cell in found.row("002-loss", row)
+        ),
         "throughputs": throughput_ratios(cells, sources),
         "real_sockets": {relay: _against_simulated(found, relay) for relay in RELAYS},
         "statements": [(claim, counted(claim, cells)) for claim in CLAIMS],
@@ -153,7 +158,7 @@ def _errors_by_table(cells: Cells) -> Iterator[tuple[str, float, float]]:
     for table in dict.fromkeys(cell.table.id for cell in cells.all):
         own = [cell for cell in cells.all if cell.table.id == table]
         calibrated = [cell for cell in own if is_calibrated(cell)]
-        tested = [cell for cell in own if not is_calibrated(cell)]
+        tested = [c for c in own if not is_calibrated(c) and not c.row.without_timers]
         yield in_words(table), mean_error(calibrated), mean_error(tested)
 
 

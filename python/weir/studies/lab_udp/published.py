@@ -38,6 +38,10 @@ class Row:
     """The table and row whose numbers the source prints here by mistake."""
     measured_under: tuple[Conditions, ...] = ()
     """What each number was measured under, or is taken to be, if not under what its column says."""
+    without_timers: bool = False
+    """Whether it is read as of runs in which no timer ended."""
+    is_reading: bool = False
+    """Whether its numbers stand in another row already, read in another way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +191,7 @@ def _delayed(row: Row, table: Table, delays: Sequence[float] | None) -> Row:
 
 def _row(data: Mapping[str, Any]) -> Row:
     repeated = data.get("repeats_row")
+    without_timers = data.get("without_timers", False)
     return Row(
         data["name"],
         data["experiment"],
@@ -195,4 +200,6 @@ def _row(data: Mapping[str, Any]) -> Row:
         tuple(data.get("throughputs", ())),
         data.get("note", ""),
         (repeated["table"], repeated["row"]) if repeated else None,
+        without_timers=without_timers,
+        is_reading=without_timers or "delays_ms" in data,
     )

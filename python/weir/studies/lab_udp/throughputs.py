@@ -29,6 +29,7 @@ def throughput_cells(cells: Sequence[StudyCell], sources: Sequence[Source]) -> I
             "column": cell.table.heading(cell.column),
             "published": cell.row.throughputs[cell.column],
             "unit": source.throughput_unit,
+            "reading": cell.row.is_reading,
             **{name: found.as_json() for name, found in ours.items()},
             "note": "",
         }
@@ -38,7 +39,7 @@ def throughput_ratios(
     cells: Sequence[StudyCell], sources: Sequence[Source]
 ) -> dict[str, list[float]]:
     """Ours over the published ones, over each relay."""
-    own = list(throughput_cells(cells, sources))
+    own = [row for row in throughput_cells(cells, sources) if not row["reading"]]
     return {
         relay: [row[relay]["mean"] / row["published"] for row in own if row[relay]["mean"]]
         for relay in RELAYS
