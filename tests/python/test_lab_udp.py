@@ -162,7 +162,7 @@ def test_every_published_throughput_has_one_of_ours_from_the_same_mean_time(
         for row in table.rows
         for column, value in enumerate(row.throughputs)
     }
-    assert len(printed) == 82
+    assert len(printed) == 82 + 24
     assert {key: cell["published"] for key, cell in rows.items() if key in printed} == printed
     for (table, row, column), scale, unit in (
         (("002-delay", "W=30", "100ms"), 1000, "kB/s"),

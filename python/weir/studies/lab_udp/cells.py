@@ -129,7 +129,9 @@ def study_cells(sources: Sequence[Source], results: Results, world: str = SIM) -
                     experiment = Experiment(source.id, row.experiment, under)
                     ours = {each.name: measured[experiment.label(each)] for each in ours_are}
                     if row.without_timers:
-                        ours = {name: replace(own, time=own.quiet_time) for name, own in ours.items()}
+                        ours = {
+                            name: replace(own, time=own.quiet_time) for name, own in ours.items()
+                        }
                     cells.append(StudyCell(source.id, table, row, column, ours))
     return cells
 
