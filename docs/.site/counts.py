@@ -20,8 +20,9 @@ def sentence(page: dict[str, object]) -> str:
     """The counts as a sentence each for numbers and claims."""
     rows = page["rows"]
     assert isinstance(rows, list)
+    once = [row for row in rows if not row["is_reading"]]
     counts = {
-        kind: Counter(row["verdict"] for row in rows if row["kind"] == kind and not row["is_reading"])
+        kind: Counter(row["verdict"] for row in once if row["kind"] == kind)
         for kind in ("number", "claim")
     }
     parts = [
