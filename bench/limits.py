@@ -253,6 +253,12 @@ def tshark_counts(file: Path, flags: Sequence[str]) -> dict[str, int]:
     return {flag: sum(packet[n] != "" for packet in packets) for n, flag in enumerate(flags)}
 
 
+def tshark_streams(file: Path) -> list[int]:
+    """How many packets each connection of a capture has, as tshark counts them."""
+    lines = _tshark(["-r", str(file), "-T", "fields", "-e", "tcp.stream"]).split()
+    return list(Counter(lines).values())
+
+
 def _tshark(words: Sequence[str]) -> str:
     """What tshark prints. Port 6000 is no X11 here."""
     command = ["tshark", "--disable-protocol", "x11", *words]

@@ -62,13 +62,20 @@ def test_counts_equal_those_of_the_run(tmp_path: Path) -> None:
 
 
 @requires.programs("tshark")
+@pytest.mark.parametrize("stack", ["rack/cubic", "rack/bbr", "go-back-n/reno"])
 @pytest.mark.parametrize("place", ["senders", "receivers"])
-def test_counts_equal_those_of_tshark(captures: Path, place: str) -> None:
-    file = captures / f"run-{place}.pcapng"
-    own = limits.own_counts(reading.read([file]).connections.rows(named=True))
+def test_counts_equal_those_of_tshark(tmp_path: Path, stack: str, place: str) -> None:
+    """All nine, of two connections that leave none out."""
+    scenario = SCENARIO.replace('"rack/cubic"', f'"{stack}"\ncount = 2')
+    _native.Scenario.parse(scenario, [], "test.toml").record(1, tmp_path, "run")
+    file = tmp_path / f"run-{place}.pcapng"
+    found = reading.read([file])
+    own = limits.own_counts(found.connections.rows(named=True))
     theirs = limits.tshark_counts(file, list(own))
     assert own == theirs
     assert theirs["retransmission"] + theirs["out_of_order"] > 10
+    streams = limits.tshark_streams(file)
+    assert sorted(found.connections["packets"]) == sorted(streams)
 
 
 def test_every_place_of_the_path_recognises_itself(captures: Path) -> None:

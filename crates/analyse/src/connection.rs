@@ -1,11 +1,11 @@
 //! One TCP connection of a capture: its handshake, and a sender in each direction.
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 
 use crate::clock::Clock;
 use crate::copies::Copies;
 use crate::echoes::{Echoes, is_before};
+use crate::end::End;
 use crate::expert::{Expert, ExpertCounts};
 use crate::identify::{Evidence, History, Path};
 use crate::packet::{ACK, ECE, FIN, RST, SYN, Segment};
@@ -17,7 +17,7 @@ use crate::sequence::Unwrap;
 #[derive(Debug)]
 pub(crate) struct Connection {
     /// The ends: the client first, as far as the handshake shows.
-    pub(crate) ends: [SocketAddr; 2],
+    pub(crate) ends: [End; 2],
     pub(crate) interface: u32,
     pub(crate) first: u64,
     pub(crate) last: u64,
@@ -30,6 +30,8 @@ pub(crate) struct Connection {
     /// Packets whose time is before that of the packet before.
     pub(crate) time_reversals: u64,
     pub(crate) clock: Clock,
+    /// Its memory as the table counts it.
+    pub(crate) counted: usize,
     is_closed: bool,
 }
 
@@ -114,8 +116,8 @@ impl Connection {
     pub(crate) fn new(
         time: u64,
         interface: u32,
-        source: SocketAddr,
-        destination: SocketAddr,
+        source: End,
+        destination: End,
         first: &Segment,
     ) -> Self {
         let is_reply = first.has(SYN) && first.has(ACK);
@@ -132,6 +134,7 @@ impl Connection {
             duplicates: 0,
             time_reversals: 0,
             clock: Clock::default(),
+            counted: 0,
             is_closed: false,
         }
     }
@@ -142,7 +145,7 @@ impl Connection {
     }
 
     /// Processes a packet from `source`.
-    pub(crate) fn handle(&mut self, time: u64, source: SocketAddr, id: u16, segment: &Segment) {
+    pub(crate) fn handle(&mut self, time: u64, source: End, id: u16, segment: &Segment) {
         let from = usize::from(source != self.ends[0]);
         let (raw_time, steps) = (time, self.clock.steps());
         let time = self.clock.time(time);
@@ -385,13 +388,13 @@ impl Connection {
         }
         side.points.push(Point { time, start: place, end: place, kind: PointKind::Ack });
         side.way = side.way.or(way);
-        side.pending.push_back(Pending {
-            captured: time,
-            place,
-            window,
-            segment: *segment,
-            is_duplicate,
-        });
+        let (segment, captured) = (*segment, time);
+        let pending = Pending { captured, place, window, segment, is_duplicate };
+        if side.way.is_none() && side.pending.is_empty() {
+            side.pass(time, true, &pending);
+            return;
+        }
+        side.pending.push_back(pending);
         // What arrives at once, or what would take too much memory.
         let is_full = side.pending.len() > MOST_PENDING;
         let until = if way.is_none() || is_full { u64::MAX } else { time };

@@ -44,7 +44,7 @@ impl Copies {
             return false;
         }
         self.grow();
-        let place = usize::from(id) % self.recent.len();
+        let place = place(id, self.recent.len());
         let before = self.recent[place].replace(seen);
         let says_something = self.constant * MOST_CONSTANT < self.packets;
         says_something
@@ -65,10 +65,15 @@ impl Copies {
             let larger = if len == 0 { FEWEST } else { len * 4 };
             let before = std::mem::replace(&mut self.recent, vec![None; larger]);
             for seen in before.into_iter().flatten() {
-                self.recent[usize::from(seen.id) % larger] = Some(seen);
+                self.recent[place(seen.id, larger)] = Some(seen);
             }
         }
     }
+}
+
+/// The place of an identification among `len`, a power of two.
+fn place(id: u16, len: usize) -> usize {
+    usize::from(id) & (len - 1)
 }
 
 /// A number of what must be the same in a copy. What routers change is left out.

@@ -4,6 +4,7 @@
 //! buffer of one block, and the interfaces of a section.
 
 use std::io::Read;
+use std::ops::Range;
 
 use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, UnknownBlock};
 use pcap_parser::traits::{PcapNGPacketBlock, PcapReaderIterator};
@@ -94,14 +95,14 @@ impl<'r> CaptureReader<'r> {
         loop {
             self.blocks.consume(std::mem::take(&mut self.unread));
             match self.step() {
-                Step::Packet => break,
+                Step::Packet { head, bytes } => {
+                    let bytes = self.blocks.data().get(bytes)?;
+                    return Some(Record { bytes, ..head });
+                }
                 Step::Again => {}
                 Step::End => return None,
             }
         }
-        // The block is parsed once more, because the borrow checker accepts no conditional return of it.
-        let Ok((_, block)) = self.blocks.next() else { return None };
-        record(block, &self.interfaces)
     }
 
     /// Why reading ended early, if it did.
@@ -122,14 +123,21 @@ impl<'r> CaptureReader<'r> {
     /// Looks at the next block and reads more of the file where it is incomplete.
     fn step(&mut self) -> Step {
         let offset = self.blocks.consumed() as u64;
+        let data = self.blocks.data().as_ptr() as usize;
         match self.blocks.next() {
             Ok((len, block)) => {
-                let is_packet = learn(&block, &mut self.interfaces, &mut self.dropped);
+                self.unread = len;
+                if let Some(record) = record(&block, &self.interfaces) {
+                    // The block borrows the reader: its bytes are taken by their place in the buffer.
+                    let start = (record.bytes.as_ptr() as usize).wrapping_sub(data);
+                    let bytes = start..start.wrapping_add(record.bytes.len());
+                    return Step::Packet { head: Record { bytes: &[], ..record }, bytes };
+                }
+                learn(&block, &mut self.interfaces, &mut self.dropped);
                 if let Some(kind) = unread_kind(&block) {
                     self.skipped.add(Unread::Block(kind));
                 }
-                self.unread = len;
-                if is_packet { Step::Packet } else { Step::Again }
+                Step::Again
             }
             Err(PcapError::Eof) => Step::End,
             Err(PcapError::Incomplete(_)) => self.refill(offset),
@@ -178,30 +186,29 @@ impl<'r> CaptureReader<'r> {
 }
 
 enum Step {
-    Packet,
+    /// A packet without its bytes, and their place in the buffer.
+    Packet {
+        head: Record<'static>,
+        bytes: Range<usize>,
+    },
     Again,
     End,
 }
 
-/// Remembers what a block says of the packets after it. Returns whether the block is one.
-fn learn(block: &PcapBlockOwned<'_>, interfaces: &mut Vec<Interface>, dropped: &mut u64) -> bool {
+/// Remembers what a block says of the packets after it, or of those that were dropped.
+fn learn(block: &PcapBlockOwned<'_>, interfaces: &mut Vec<Interface>, dropped: &mut u64) {
     match block {
         PcapBlockOwned::LegacyHeader(header) => {
             let resolution = if header.is_nanosecond_precision() { NANOS } else { MICROS };
             let link_type = header.network.0 & LINK_TYPE_BITS;
             let snap_len = header.snaplen;
             *interfaces = vec![Interface { link_type, resolution, offset: 0, snap_len }];
-            false
         }
-        PcapBlockOwned::NG(Block::SectionHeader(_)) => {
-            interfaces.clear();
-            false
-        }
+        PcapBlockOwned::NG(Block::SectionHeader(_)) => interfaces.clear(),
         PcapBlockOwned::NG(Block::InterfaceDescription(description)) => {
             if interfaces.len() < MOST_INTERFACES {
                 interfaces.push(interface(description));
             }
-            false
         }
         PcapBlockOwned::NG(Block::InterfaceStatistics(statistics)) => {
             let option = statistics.options.iter().find(|option| option.code.0 == DROPPED);
@@ -211,17 +218,8 @@ fn learn(block: &PcapBlockOwned<'_>, interfaces: &mut Vec<Interface>, dropped: &
             *dropped = dropped.saturating_add(value.map_or(0, |eight: [u8; 8]| {
                 if is_little_endian { u64::from_le_bytes(eight) } else { u64::from_be_bytes(eight) }
             }));
-            false
         }
-        PcapBlockOwned::NG(Block::EnhancedPacket(packet)) => {
-            (packet.if_id as usize) < interfaces.len()
-        }
-        PcapBlockOwned::NG(Block::SimplePacket(_)) => !interfaces.is_empty(),
-        PcapBlockOwned::NG(Block::Unknown(block)) => {
-            Obsolete::of(block).is_some_and(|packet| packet.interface < interfaces.len())
-        }
-        PcapBlockOwned::Legacy(_) => true,
-        PcapBlockOwned::NG(_) => false,
+        PcapBlockOwned::Legacy(_) | PcapBlockOwned::NG(_) => {}
     }
 }
 
@@ -276,7 +274,8 @@ fn interface(description: &InterfaceDescriptionBlock<'_>) -> Interface {
     }
 }
 
-fn record<'a>(block: PcapBlockOwned<'a>, interfaces: &[Interface]) -> Option<Record<'a>> {
+/// The packet that a block is, if its interface is known.
+fn record<'a>(block: &PcapBlockOwned<'a>, interfaces: &[Interface]) -> Option<Record<'a>> {
     match block {
         PcapBlockOwned::Legacy(frame) => {
             let from = interfaces.first()?;
@@ -313,7 +312,7 @@ fn record<'a>(block: PcapBlockOwned<'a>, interfaces: &[Interface]) -> Option<Rec
             })
         }
         PcapBlockOwned::NG(Block::Unknown(block)) => {
-            let packet = Obsolete::of(&block)?;
+            let packet = Obsolete::of(block)?;
             let from = interfaces.get(packet.interface)?;
             Some(Record {
                 nanos: from.nanos(packet.time),
@@ -345,6 +344,9 @@ fn record<'a>(block: PcapBlockOwned<'a>, interfaces: &[Interface]) -> Option<Rec
 impl Interface {
     /// A time of this interface in nanoseconds; the last one that there is if it is too late.
     fn nanos(&self, time: u64) -> u64 {
+        if self.offset == 0 && NANOS.is_multiple_of(self.resolution) {
+            return time.saturating_mul(NANOS / self.resolution).min(LATEST as u64);
+        }
         let nanos = u128::from(time) * u128::from(NANOS) / u128::from(self.resolution);
         let shifted = nanos as i128 + i128::from(self.offset) * i128::from(NANOS);
         shifted.clamp(0, LATEST) as u64
@@ -381,8 +383,8 @@ const PCAP: [[u8; 4]; 5] = [
     [0x34, 0xcd, 0xb2, 0xa1],
 ];
 
-/// Bytes of the file that are held: more than the longest packet of most captures, 256 KiB.
-const BUFFER: usize = 1 << 20;
+/// Bytes of the file that are held, unless a packet is longer: few enough for the cache of a core.
+const BUFFER: usize = 256 << 10;
 /// A block that is longer is not valid.
 const LONGEST_BLOCK: usize = 16 << 20;
 /// Interfaces of a section that are read.

@@ -8,6 +8,7 @@ mod connection;
 mod copies;
 mod decompress;
 mod echoes;
+mod end;
 mod error;
 mod expert;
 mod file;

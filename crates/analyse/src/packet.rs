@@ -4,8 +4,7 @@
 //! RFC 791, RFC 8200, RFC 9293 §3.1, RFC 7323 (window scale, timestamps), RFC 2018 (SACK), RFC 9000 §17
 //! (QUIC).
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
+use crate::end::End;
 use crate::file::Record;
 use crate::layers::Rest;
 use crate::link;
@@ -20,9 +19,9 @@ pub(crate) struct Packet {
     /// The number of its interface in the capture.
     pub interface: u32,
     /// Address and port of its sender.
-    pub source: SocketAddr,
+    pub source: End,
     /// Address and port of its receiver.
-    pub destination: SocketAddr,
+    pub destination: End,
     /// IPv4's identification; with IPv6 0.
     pub id: u16,
     /// What it carries.
@@ -161,7 +160,7 @@ pub(crate) struct Part {
 /// What the fragments of a packet share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FragmentKey {
-    pub(crate) ends: (IpAddr, IpAddr),
+    pub(crate) ends: (End, End),
     pub(crate) id: u32,
     pub(crate) protocol: u8,
 }
@@ -199,10 +198,9 @@ fn ip(record: &Record<'_>, rest: Rest<'_>, depth: u8) -> Result<Decoded, Unread>
 struct Above<'a> {
     id: u16,
     protocol: u8,
-    ends: (IpAddr, IpAddr),
+    ends: (End, End),
     bytes: &'a [u8],
     len: u32,
-    part: Option<Part>,
 }
 
 fn ipv4(record: &Record<'_>, rest: Rest<'_>, depth: u8) -> Result<Decoded, Unread> {
@@ -218,7 +216,7 @@ fn ipv4(record: &Record<'_>, rest: Rest<'_>, depth: u8) -> Result<Decoded, Unrea
     // BIG TCP's packets and those whose length the network card fills in have 0 here.
     let total = if total == 0 { rest.wire_len } else { total };
     let len = total.checked_sub(header as u32).ok_or(Unread::Invalid)?;
-    let address = |at| word(bytes, at).map(|four| IpAddr::V4(Ipv4Addr::from(four)));
+    let address = |at| word(bytes, at).map(End::of_ipv4);
     let (Some(source), Some(destination)) = (address(12), address(16)) else {
         return Err(Unread::Short);
     };
@@ -233,14 +231,14 @@ fn ipv4(record: &Record<'_>, rest: Rest<'_>, depth: u8) -> Result<Decoded, Unrea
         is_last: !has_more,
     });
     let bytes = &bytes[header..];
-    transport(record, &Above { id, protocol, ends, bytes, len, part }, depth)
+    transport(record, &Above { id, protocol, ends, bytes, len }, part.as_ref(), depth)
 }
 
 fn ipv6(record: &Record<'_>, rest: Rest<'_>, depth: u8) -> Result<Decoded, Unread> {
     let bytes = rest.bytes;
-    let address = |at: usize| -> Result<IpAddr, Unread> {
+    let address = |at: usize| -> Result<End, Unread> {
         let octets = bytes.get(at..at + 16).and_then(|octets| octets.try_into().ok());
-        octets.map(|octets: [u8; 16]| IpAddr::V6(Ipv6Addr::from(octets))).ok_or(Unread::Short)
+        octets.map(u128::from_be_bytes).map(End::of_ipv6).ok_or(Unread::Short)
     };
     let ends = (address(8)?, address(24)?);
     let length = u32::from(rest.half(4)?);
@@ -272,14 +270,19 @@ fn ipv6(record: &Record<'_>, rest: Rest<'_>, depth: u8) -> Result<Decoded, Unrea
         at += header;
     }
     let bytes = bytes.get(at..).ok_or(Unread::Short)?;
-    transport(record, &Above { id: 0, protocol: next, ends, bytes, len, part }, depth)
+    transport(record, &Above { id: 0, protocol: next, ends, bytes, len }, part.as_ref(), depth)
 }
 
-fn transport(record: &Record<'_>, above: &Above<'_>, depth: u8) -> Result<Decoded, Unread> {
-    let Above { protocol, part, .. } = *above;
+fn transport(
+    record: &Record<'_>,
+    above: &Above<'_>,
+    part: Option<&Part>,
+    depth: u8,
+) -> Result<Decoded, Unread> {
+    let protocol = above.protocol;
     if let Some(part) = part.filter(|part| part.from > 0) {
         return match protocol {
-            TCP | UDP => Ok(Decoded::Fragment(part, None)),
+            TCP | UDP => Ok(Decoded::Fragment(*part, None)),
             other => Err(Unread::Protocol(other)),
         };
     }
@@ -297,14 +300,14 @@ fn transport(record: &Record<'_>, above: &Above<'_>, depth: u8) -> Result<Decode
     let packet = Packet {
         nanos: record.nanos,
         interface: record.interface,
-        source: SocketAddr::new(above.ends.0, rest.half(0)?),
-        destination: SocketAddr::new(above.ends.1, rest.half(2)?),
+        source: above.ends.0.with_port(rest.half(0)?),
+        destination: above.ends.1.with_port(rest.half(2)?),
         id: above.id,
         content,
     };
     Ok(match part {
         None => Decoded::Packet(packet),
-        Some(part) => Decoded::Fragment(part, Some(packet)),
+        Some(part) => Decoded::Fragment(*part, Some(packet)),
     })
 }
 

@@ -1,9 +1,9 @@
 //! The connections of captures, in bounded memory.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use crate::connection::Connection;
+use crate::end::End;
 use crate::packet::{Packet, Segment};
 use crate::rows::{Packets, Rows};
 
@@ -41,7 +41,7 @@ pub(crate) struct Finished {
 }
 
 /// Interface and both ends, the smaller one first.
-type Key = (u32, SocketAddr, SocketAddr);
+type Key = (u32, End, End);
 
 impl Table {
     /// No connections, of which up to `most_open` are open at a time.
@@ -77,29 +77,35 @@ impl Table {
     pub(crate) fn handle(&mut self, packet: &Packet, segment: &Segment) {
         let (source, destination) = (packet.source, packet.destination);
         let key = (packet.interface, source.min(destination), source.max(destination));
-        if self.open.get(&key).is_some_and(|connection| connection.is_over_before(segment))
-            && let Some(over) = self.open.remove(&key)
-        {
-            self.end(over);
-        }
-        if self.open.len() >= self.most_open && !self.open.contains_key(&key) {
-            self.evict();
-        }
-        let connection = self.open.entry(key).or_insert_with(|| {
-            let time = packet.nanos;
-            let new = Connection::new(time, packet.interface, source, destination, segment);
-            self.memory += new.memory();
-            Box::new(new)
-        });
-        let before = connection.memory();
-        connection.handle(packet.nanos, source, packet.id, segment);
-        self.memory = self.memory + connection.memory() - before;
+        let connection = match self.open.get_mut(&key) {
+            Some(connection) if !connection.is_over_before(segment) => connection,
+            _ => self.begin(key, packet, segment),
+        };
+        connection.handle(packet.nanos, packet.source, packet.id, segment);
+        let after = connection.memory();
+        let before = std::mem::replace(&mut connection.counted, after);
+        self.memory = self.memory + after - before;
         if self.memory + self.evidence > self.most_memory {
             self.keep_largest(MOST_ROWS, MOST_DETAILED);
         }
         if self.memory + self.evidence > self.most_memory {
             self.evict();
         }
+    }
+
+    /// Begins a connection. What was open between the same ends is over.
+    fn begin(&mut self, key: Key, packet: &Packet, segment: &Segment) -> &mut Connection {
+        if let Some(over) = self.open.remove(&key) {
+            self.end(over);
+        }
+        if self.open.len() >= self.most_open {
+            self.evict();
+        }
+        let (time, interface) = (packet.nanos, packet.interface);
+        let mut new = Connection::new(time, interface, packet.source, packet.destination, segment);
+        new.counted = new.memory();
+        self.memory += new.counted;
+        self.open.entry(key).or_insert_with(|| Box::new(new))
     }
 
     /// Ends all connections.
@@ -122,7 +128,7 @@ impl Table {
     }
 
     fn end(&mut self, mut connection: Box<Connection>) {
-        self.memory -= connection.memory();
+        self.memory -= connection.counted;
         connection.finish();
         self.copies += connection.duplicates;
         self.clock_steps += connection.clock.steps();
@@ -191,8 +197,8 @@ mod tests {
             let packet = Packet {
                 nanos: u64::from(number) * 1_000_000,
                 interface: 0,
-                source: SocketAddr::from(([10, 0, 0, 1], 1_000)),
-                destination: SocketAddr::from(([10, 0, 0, 2], 443)),
+                source: End::of_ipv4(0x0a00_0001).with_port(1_000),
+                destination: End::of_ipv4(0x0a00_0002).with_port(443),
                 id: 0,
                 content: Content::Tcp(segment),
             };

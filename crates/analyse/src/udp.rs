@@ -6,8 +6,8 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
+use crate::end::End;
 use crate::packet::{Datagram, Packet, QuicHeader};
 
 /// A flow of UDP. The client is the end that sent first.
@@ -46,13 +46,13 @@ pub(crate) struct UdpFlows {
 }
 
 /// Interface and both ends, the smaller one first.
-type Key = (u32, SocketAddr, SocketAddr);
+type Key = (u32, End, End);
 
 #[derive(Debug)]
 struct Flow {
     interface: u32,
-    client: SocketAddr,
-    server: SocketAddr,
+    client: End,
+    server: End,
     first: u64,
     last: u64,
     first_answer: Option<u64>,

@@ -224,6 +224,7 @@ impl Sender {
     ) -> Option<RepeatKind> {
         let next = self.board.next();
         let range = |sends, number| Range {
+            start: 0,
             end: 0,
             first_sent: time,
             last_sent: time,
@@ -270,7 +271,7 @@ impl Sender {
     /// Marks `from..to` as sent once more, and the packets that had it as lost.
     fn again(&mut self, time: u64, from: i64, to: i64, number: u32) -> Seen {
         let mut seen = Seen::Acknowledged;
-        for (_, range) in self.board.within(from, to) {
+        for range in self.board.within(from, to) {
             if range.is_missing() {
                 seen = Seen::Missing { since: range.first_sent, number: range.number };
             } else {
@@ -292,9 +293,10 @@ impl Sender {
         let gap = time - std::mem::replace(&mut self.last_data, time);
         let flight = self.board.in_flight();
         let Some(rtt) = self.last_rtt.filter(|_| flight >= LEAST_PACED * len) else { return };
-        let mean = u128::from(rtt) * u128::from(len) / u128::from(flight.max(1));
+        // Whether it is at least a quarter of the mean, `rtt * len / flight` rounded down.
+        let [rtt, len, flight] = [rtt, len, flight.max(1)].map(u128::from);
         self.seen.counts.gaps += 1;
-        self.seen.counts.wide_gaps += u64::from(4 * u128::from(gap) >= mean);
+        self.seen.counts.wide_gaps += u64::from((4 * u128::from(gap) + 1) * flight > rtt * len);
     }
 
     fn note_repeat(&mut self, time: u64, kind: RepeatKind, bytes: u64, next: i64) {
@@ -375,10 +377,10 @@ impl Sender {
         let highest = self.board.highest_sacked();
         let least = self.least_round_trip(ack);
         let passed = &mut self.seen.passed;
-        self.board.acknowledge(place, |start, range| {
+        self.board.acknowledge(place, |range| {
             was_repeated |= range.sends > 1;
             if range.is_missing() {
-                unseen += (range.end - start) as u64;
+                unseen += (range.end - range.start) as u64;
                 if let Some(passed) = passed.get_mut(range.number as usize) {
                     passed.is_lost = false;
                 }
@@ -409,11 +411,14 @@ impl Sender {
     }
 
     fn sack(&mut self, time: u64, ack: &Acknowledgement<'_>) {
+        if ack.blocks.is_empty() {
+            return;
+        }
         let mut newest: Option<Range> = None;
         let mut overtaken = 0;
         let least = self.least_round_trip(ack);
         let passed = &mut self.seen.passed;
-        self.board.sack(ack.blocks.iter().copied(), |_, range, highest| {
+        self.board.sack(ack.blocks.iter().copied(), |range, highest| {
             overtaken += u64::from(range.sends == 1 && range.end < highest);
             overtaken += u64::from(note_late(passed, range, time, least));
             if range.sends == 1 {

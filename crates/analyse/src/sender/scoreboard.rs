@@ -1,11 +1,12 @@
 //! What a sender has sent and the other end has not acknowledged: ranges of sequence numbers.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 
 /// The ranges between the first unacknowledged and the last sent byte, without gaps.
 #[derive(Debug, Default)]
 pub(crate) struct Scoreboard {
-    ranges: BTreeMap<i64, Range>,
+    /// By their places.
+    ranges: VecDeque<Range>,
     /// The first byte that is not acknowledged.
     una: i64,
     /// The byte after the last one sent.
@@ -20,6 +21,7 @@ pub(crate) struct Scoreboard {
 /// A range that was sent, or that must have been sent although the capture does not have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
+    pub(crate) start: i64,
     pub(crate) end: i64,
     /// When it was first sent; when the gap was noticed, if it was not captured.
     pub(crate) first_sent: u64,
@@ -70,7 +72,8 @@ impl Scoreboard {
 
     /// The range that has `place`.
     pub(crate) fn first_from(&self, place: i64) -> Option<&Range> {
-        self.ranges.range(..=place).next_back().map(|(_, range)| range)
+        let behind = self.ranges.partition_point(|range| range.start <= place);
+        self.ranges.get(behind.checked_sub(1)?)
     }
 
     /// Whether a byte after `place` is selectively acknowledged.
@@ -90,31 +93,32 @@ impl Scoreboard {
 
     /// Adds `from..to`, which begins where the last range ends.
     pub(crate) fn append(&mut self, to: i64, range: Range) {
-        self.ranges.insert(self.next, Range { end: to, ..range });
+        self.ranges.push_back(Range { start: self.next, end: to, ..range });
         self.next = to;
     }
 
     /// The ranges that lie in `from..to`, which are cut at these places first.
-    pub(crate) fn within(&mut self, from: i64, to: i64) -> impl Iterator<Item = (i64, &mut Range)> {
-        self.cut(from);
-        self.cut(to);
-        let to = to.max(from);
-        self.ranges.range_mut(from..to).map(|(start, range)| (*start, range))
+    pub(crate) fn within(&mut self, from: i64, to: i64) -> impl Iterator<Item = &mut Range> {
+        let first = self.cut(from);
+        let more = self.ranges.range(first..).take_while(|range| range.start < to).count();
+        if more > 0 {
+            self.divide(first + more - 1, to);
+        }
+        self.ranges.range_mut(first..first + more)
     }
 
     /// Moves the first unacknowledged byte to `to`. Calls `acked` with every range before it, in order.
-    pub(crate) fn acknowledge(&mut self, to: i64, mut acked: impl FnMut(i64, &Range)) {
-        self.cut(to);
-        while let Some(first) = self.ranges.first_entry() {
-            let (start, range) = (*first.key(), *first.get());
-            if start >= to {
-                break;
+    pub(crate) fn acknowledge(&mut self, to: i64, mut acked: impl FnMut(&Range)) {
+        while let Some(first) = self.ranges.front_mut().filter(|first| first.start < to) {
+            let range = Range { end: first.end.min(to), ..*first };
+            first.start = range.end;
+            if first.start >= first.end {
+                self.ranges.pop_front();
             }
-            first.remove();
             if range.is_sacked {
-                self.sacked -= (range.end - start) as u64;
+                self.sacked -= (range.end - range.start) as u64;
             }
-            acked(start, &range);
+            acked(&range);
         }
         self.una = to;
         self.next = self.next.max(to);
@@ -125,7 +129,7 @@ impl Scoreboard {
     pub(crate) fn sack(
         &mut self,
         blocks: impl Iterator<Item = (i64, i64)>,
-        mut sacked: impl FnMut(i64, &Range, i64),
+        mut sacked: impl FnMut(&Range, i64),
     ) {
         let highest_before = self.highest_sacked;
         let mut now = Vec::with_capacity(4);
@@ -140,7 +144,7 @@ impl Scoreboard {
             let (l, r) =
                 known.map_or((right, right), |(l, r)| (l.clamp(left, right), r.clamp(left, right)));
             for (from, to) in [(left, l), (r, right)] {
-                self.sack_range(from, to, |start, range| sacked(start, range, highest_before));
+                self.sack_range(from, to, |range| sacked(range, highest_before));
             }
             self.highest_sacked = self.highest_sacked.max(right);
         }
@@ -149,34 +153,42 @@ impl Scoreboard {
         }
     }
 
-    fn sack_range(&mut self, from: i64, to: i64, mut sacked: impl FnMut(i64, &Range)) {
+    fn sack_range(&mut self, from: i64, to: i64, mut sacked: impl FnMut(&Range)) {
         if from >= to {
             return;
         }
         let mut more = 0;
-        for (start, range) in self.within(from, to) {
+        for range in self.within(from, to) {
             if !range.is_sacked {
                 range.is_sacked = true;
-                more += (range.end - start) as u64;
-                sacked(start, range);
+                more += (range.end - range.start) as u64;
+                sacked(range);
             }
         }
         self.sacked += more;
     }
 
-    /// Makes `place` a border between two ranges.
-    fn cut(&mut self, place: i64) {
-        let Some((start, range)) = self.ranges.range_mut(..place).next_back() else { return };
-        if range.end > place {
-            let upper = *range;
-            debug_assert!(*start < place);
-            range.end = place;
-            self.ranges.insert(place, upper);
+    /// Makes `place` a border between two ranges, unless there are too many. Returns the number of the range behind it.
+    fn cut(&mut self, place: i64) -> usize {
+        let behind = self.ranges.partition_point(|range| range.start < place);
+        if let Some(before) = behind.checked_sub(1) {
+            self.divide(before, place);
+        }
+        behind
+    }
+
+    /// Divides the range of this number at `place`, if that is inside.
+    fn divide(&mut self, number: usize, place: i64) {
+        let range = self.ranges[number];
+        if range.start < place && place < range.end && !self.is_full() {
+            self.ranges[number].end = place;
+            self.ranges.insert(number + 1, Range { start: place, ..range });
         }
     }
 }
 
-/// Ranges of one direction: a window of 95 MB in segments of 1448 bytes. Later segments are not added.
+/// Ranges of one direction: a window of 95 MB in segments of 1448 bytes. Later segments are not added, and ranges are not
+/// divided: each division moves up to half of them.
 const MOST_RANGES: usize = 1 << 16;
 
 #[cfg(test)]
@@ -187,6 +199,7 @@ mod tests {
 
     fn sent(board: &mut Scoreboard, len: i64) {
         let range = Range {
+            start: 0,
             end: 0,
             first_sent: 0,
             last_sent: 0,
@@ -203,7 +216,7 @@ mod tests {
         let mut board = Scoreboard::new(0);
         sent(&mut board, 64_000);
         let mut acked = Vec::new();
-        board.acknowledge(1_000, |start, range| acked.push((start, range.end)));
+        board.acknowledge(1_000, |range| acked.push((range.start, range.end)));
         assert_eq!((acked, board.in_flight()), (vec![(0, 1_000)], 63_000));
     }
 
@@ -224,13 +237,13 @@ mod tests {
                     }
                     1 => {
                         let to = (una + at).min(bytes.len() as i64);
-                        board.acknowledge(to, |_, _| {});
+                        board.acknowledge(to, |_| {});
                         una = to.max(una);
                     }
                     _ => {
                         let left = (una + at).min(bytes.len() as i64);
                         let right = (left + len).min(bytes.len() as i64);
-                        board.sack([(left, right)].into_iter(), |_, _, _| {});
+                        board.sack([(left, right)].into_iter(), |_, _| {});
                         bytes[left as usize..right as usize].fill(true);
                     }
                 }

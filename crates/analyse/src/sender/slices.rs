@@ -1,11 +1,16 @@
 //! What a sender did over time, in slices whose number is bounded.
 
+use std::ops::Range;
+
 /// Slices of equal width. When there are too many, two become one and the width doubles.
 #[derive(Debug)]
 pub(crate) struct Slices {
     start: u64,
     width: u64,
     list: Vec<Slice>,
+    /// The slice that was used last, and its times.
+    index: usize,
+    times: Range<u64>,
 }
 
 /// One slice of a sender's time.
@@ -49,7 +54,8 @@ pub(crate) enum Hold {
 impl Slices {
     /// Slices of `width` from `start` on.
     pub(crate) fn new(start: u64, width: u64) -> Self {
-        Self { start, width: width.clamp(LEAST_WIDTH, MOST_WIDTH), list: Vec::new() }
+        let width = width.clamp(LEAST_WIDTH, MOST_WIDTH);
+        Self { start, width, list: Vec::new(), index: 0, times: 0..0 }
     }
 
     pub(crate) fn start(&self) -> u64 {
@@ -66,6 +72,13 @@ impl Slices {
 
     /// The slice at `time`, which is not before the start.
     pub(crate) fn at(&mut self, time: u64) -> &mut Slice {
+        if !self.times.contains(&time) {
+            self.go_to(time);
+        }
+        &mut self.list[self.index]
+    }
+
+    fn go_to(&mut self, time: u64) {
         let since = time.saturating_sub(self.start);
         while since / self.width >= MOST as u64 {
             self.halve();
@@ -74,7 +87,13 @@ impl Slices {
         if index >= self.list.len() {
             self.list.resize(index + 1, Slice::default());
         }
-        &mut self.list[index]
+        self.index = index;
+        self.times = self.times_of(index);
+    }
+
+    fn times_of(&self, index: usize) -> Range<u64> {
+        let start = self.start.saturating_add(index as u64 * self.width);
+        start..start.saturating_add(self.width)
     }
 
     /// Adds the time between `from` and `to`.
@@ -82,9 +101,9 @@ impl Slices {
         let mut at = from;
         self.at(to);
         while at < to {
-            let index = (at - self.start) / self.width;
-            let until = (self.start + (index + 1) * self.width).min(to);
-            let slice = self.at(at);
+            self.at(at);
+            let until = self.times.end.min(to);
+            let slice = &mut self.list[self.index];
             let part = match hold {
                 Hold::Application => &mut slice.application,
                 Hold::Window => &mut slice.window,
