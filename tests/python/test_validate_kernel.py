@@ -227,6 +227,8 @@ def test_our_receivers_offer_what_a_guests_do(
     monkeypatch.setattr(cache, "default", lambda: cache.Kernel(Path(), version, "", {}))
     newer = {**NEWER, "send_overhead": "832b"}
     assert receiver.of_guest() == (newer if is_newer else receiver.GROWING)
+    own = {"recv_buffer": "20000b", "initial_recv_window": "16000b"}
+    assert receiver.of_guest_with_buffer("16000b") == (own if is_newer else {})
 
 
 def test_our_receivers_offer_what_this_kernels_do() -> None:
