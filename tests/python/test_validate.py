@@ -419,6 +419,15 @@ def test_few_retransmissions_may_differ_by_five() -> None:
     assert not rule.holds(14, 20)
 
 
+@pytest.mark.parametrize(
+    ("ours", "holds"), [(45, True), (44, False), (205, True), (206, False), (100, True)]
+)
+def test_late_packets_cost_up_to_twice_or_half_the_retransmissions(ours: int, holds: bool) -> None:
+    rule = judge.VIRTUAL["reordering"]["retransmits"]
+    assert rule.holds(ours, 100) is holds
+    assert str(rule) == "factor 2 or 5"
+
+
 def test_what_only_one_side_has_does_not_hold() -> None:
     made = Reference("a", {}, "6.1", (Flow("reno", 0.0, 30.0),), ((VALUES,),), None, None)
     none = {**VALUES, "sawtooth_period_s": None}

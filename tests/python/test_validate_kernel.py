@@ -45,6 +45,9 @@ def test_the_set_has_what_it_should() -> None:
     for test in ("2-flow", "3-flow", "rpc"):
         assert len(matching(SCENES, f"10m-{test}-*")) == len(BUILT_IN)
     assert all(f"10m-{one}-{other}" in SCENES for one, other in MIXES)
+    assert len(matching(SCENES, "20m-late2-25ms-*")) == len(BUILT_IN)
+    full = {scene.name: scene for scene in scenes(SIZES["full"], ALL)}
+    assert len(matching(full, "20m-late*")) == 4 * 3 * len(BUILT_IN)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -65,6 +68,8 @@ def test_scenarios_are_what_their_names_say() -> None:
     assert found["topology"]["queue"] == "4bdp"
     assert fields(SCENES["10m-1bdp-dctcp"])["topology"]["queue"]["kind"] == "ecn-step"
     assert fields(SCENES["10m-loss1-reno"])["topology"]["forward"]["loss"] == "1%"
+    late = fields(SCENES["20m-late2-25ms-bbr"])["topology"]["forward"]
+    assert (late["reorder"], late["reorder_delay"]) == ("2%", "25ms")
     stream, asking = fields(SCENES["10m-rpc-cubic"])["flow"]
     assert (stream["workload"]["kind"], asking["workload"]["kind"]) == ("bulk", "request")
     assert SCENES["10m-3-flow-reno"].flows == tuple(
@@ -222,6 +227,8 @@ def test_our_receivers_offer_what_a_guests_do(
     monkeypatch.setattr(cache, "default", lambda: cache.Kernel(Path(), version, "", {}))
     newer = {**NEWER, "send_overhead": "832b"}
     assert receiver.of_guest() == (newer if is_newer else receiver.GROWING)
+    own = {"recv_buffer": "20000b", "initial_recv_window": "16000b"}
+    assert receiver.of_guest_with_buffer("16000b") == (own if is_newer else {})
 
 
 def test_our_receivers_offer_what_this_kernels_do() -> None:

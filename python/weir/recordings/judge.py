@@ -10,7 +10,8 @@ What is judged, and how strictly, depends on how a case came about:
 - *mix*: two algorithms against each other;
   who wins such a meeting depends on microseconds, in the kernel too: recordings and our runs with
   perturbed starts are two samples, and a row differs if their distributions do;
-- *requests*: a stream, and short requests next to it.
+- *requests*: a stream, and short requests next to it;
+- *reordering*: some packets arrive late; means over the same seeds.
 
 How strictly, depends on the kernel as well: `RECORDED`, in virtual time (`VIRTUAL`) or `LIVE`.
 
@@ -33,7 +34,9 @@ from weir.statistics.counts import two_samples
 from weir.statistics.intervals import Estimate, mean_interval, mean_ratio, rounded
 
 Verdict = Literal["holds", "differs", "inconclusive"]
-Kind = Literal["deterministic", "drawn", "loss", "shared", "mix", "requests", "packets"]
+Kind = Literal[
+    "deterministic", "drawn", "loss", "shared", "mix", "requests", "reordering", "packets"
+]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 PACKETS = "equal_cwnd_share"
@@ -134,6 +137,27 @@ class SameSeedsOrDistribution(Tolerance):
         return self.holds(fmean(same), pair.reference)
 
 
+@dataclass(frozen=True, slots=True)
+class Factor(Tolerance):
+    """Ours may be up to twice the kernel's or half of it, or differ by an amount."""
+
+    share: float = 1.0
+
+    def bounds(self, reference: float) -> tuple[float, float]:
+        """The smallest and the largest value that hold."""
+        factor = 1 + self.share
+        return reference / factor - self.amount, reference * factor + self.amount
+
+    def holds(self, ours: float, reference: float) -> bool:
+        """Whether ours is near enough."""
+        least, most = self.bounds(reference)
+        return least <= ours <= most
+
+    def __str__(self) -> str:
+        factor = f"factor {1 + self.share:g}"
+        return f"{factor} or {self.amount:g}" if self.amount else factor
+
+
 LEAST_RECORDINGS = 5
 """Recordings that a two-sample test needs to judge a row; with fewer it is inconclusive.
 
@@ -177,6 +201,7 @@ VIRTUAL: Rules = MappingProxyType(
     {
         **dict.fromkeys(("deterministic", "drawn", "loss", "shared", "mix"), _NEAR),
         "requests": {"steady_goodput_mbps": Tolerance(0.02), REQUEST: Tolerance(0.05)},
+        "reordering": {"steady_goodput_mbps": Tolerance(0.05), "retransmits": Factor(amount=5)},
     }
 )
 """Of a kernel in virtual time, with our random numbers."""
@@ -200,7 +225,9 @@ SAMPLED: Rules = MappingProxyType(
 """Of a kernel in virtual time, on a random path."""
 
 LIVE: Rules = MappingProxyType(
-    dict.fromkeys(("deterministic", "drawn", "loss", "shared", "mix", "requests"), _LIVE)
+    dict.fromkeys(
+        ("deterministic", "drawn", "loss", "shared", "mix", "requests", "reordering"), _LIVE
+    )
 )
 """Of a kernel in real time: no two of its runs are the same."""
 

@@ -6,6 +6,7 @@ import socket
 import struct
 from collections.abc import Mapping
 
+from weir import _native
 from weir.kernel import cache, recipe
 
 _BUFFER_BYTES = 200_000
@@ -45,6 +46,19 @@ def of_guest() -> Mapping[str, str]:
     version = () if kernel is None else recipe.version_key(kernel.version)
     window = _ALL_AT_FIRST if version >= _SINCE else GROWING
     return {**window, **(_SMALL_HEADS if version >= _SMALL_HEADS_SINCE else {})}
+
+
+def of_guest_with_buffer(window: str) -> Mapping[str, str]:
+    """The keys of a receiver whose buffer does not grow, if `recv_buffer` is `window` there.
+
+    Such a buffer has twice as much memory. Since Linux 6.11 half of it is offered at first, and
+    five eighths once `tcp_measure_rcv_mss` has seen that a segment of 1448 bytes takes 2304.
+    """
+    kernel = cache.default()
+    if kernel is None or recipe.version_key(kernel.version) < _SINCE:
+        return {}
+    size = round(_native.parse_quantity("size", window))
+    return {"recv_buffer": f"{size * 5 // 4}b", "initial_recv_window": f"{size}b"}
 
 
 def offers_whole_buffer_at_first() -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from types import MappingProxyType
 
 from weir.controllers.kernel_cc.machine import KernelCcError, available
@@ -53,13 +54,35 @@ class Size:
     staggered: float
     mixed: float
     requests: float
+    reordering: float
+    late: tuple[tuple[str, int], ...]
+    """Shares of packets that arrive late, and by how many milliseconds."""
 
 
 SMALL = "small"
+LATE_BY_MS = (5, 15, 25)
+LATE_PERCENT = ("0.1", "0.5", "2", "5")
+
 SIZES: Mapping[str, Size] = MappingProxyType(
     {
-        SMALL: Size({(10, 1): 12, (10, 4): 12, (100, 1): 6, (100, 4): 6}, 12, 15, 12, 8),
-        "full": Size({(10, 1): 60, (10, 4): 60, (100, 1): 30, (100, 4): 30}, 60, 60, 60, 30),
+        SMALL: Size(
+            {(10, 1): 12, (10, 4): 12, (100, 1): 6, (100, 4): 6},
+            loss=12,
+            staggered=15,
+            mixed=12,
+            requests=8,
+            reordering=10,
+            late=(("2", 25),),
+        ),
+        "full": Size(
+            {(10, 1): 60, (10, 4): 60, (100, 1): 30, (100, 4): 30},
+            loss=60,
+            staggered=60,
+            mixed=60,
+            requests=30,
+            reordering=10,
+            late=tuple(product(LATE_PERCENT, LATE_BY_MS)),
+        ),
     }
 )
 
@@ -119,7 +142,7 @@ def scenes(size: Size, algorithms: Sequence[str]) -> Iterator[Scene]:
             yield _scene(f"{rate}m-{bdp}bdp-{cc}", kind, flows, rate=rate, bdp=bdp)
     for cc in algorithms:
         flows = (Flow(cc, 0.0, size.loss),)
-        yield _scene(f"10m-loss1-{cc}", "loss", flows, loss="1%")
+        yield _scene(f"10m-loss1-{cc}", "loss", flows, forward={"loss": "1%"})
     for timing in (TWO_FLOWS, THREE_FLOWS):
         for cc in BUILT_IN:
             yield _scene(f"10m-{timing.name}-{cc}", "shared", _staggered(timing, size, cc))
@@ -129,6 +152,11 @@ def scenes(size: Size, algorithms: Sequence[str]) -> Iterator[Scene]:
     for cc in BUILT_IN:
         flows = (Flow(cc, 0.0, size.requests), Flow(cc, 0.0, size.requests))
         yield _scene(f"10m-rpc-{cc}", "requests", flows)
+    for (percent, by_ms), cc in product(size.late, BUILT_IN):
+        flows = (Flow(cc, 0.0, size.reordering),)
+        name = f"20m-late{percent}-{by_ms}ms-{cc}"
+        late = {"reorder": f"{percent}%", "reorder_delay": f"{by_ms}ms"}
+        yield _scene(name, "reordering", flows, rate=20, forward=late)
 
 
 def _staggered(timing: Timing, size: Size, cc: str) -> tuple[Flow, ...]:
@@ -144,7 +172,7 @@ def _scene(
     *,
     rate: int = 10,
     bdp: int = 1,
-    loss: str = "0%",
+    forward: Mapping[str, str] = MappingProxyType({}),
 ) -> Scene:
     own = (flow.cc == "dctcp" for flow in flows)
     # DCTCP is Reno where nothing marks.
@@ -152,7 +180,8 @@ def _scene(
     end_s = max(flow.end_s for flow in flows)
     parts = [
         f'name = "{name}"\n[topology]\nrate = "{rate}mbit"\nrtt = "{RTT_MS}ms"\nqueue = {queue}\n',
-        f'[topology.forward]\nloss = "{loss}"\n',
+        "[topology.forward]\n",
+        *(f'{key} = "{value}"\n' for key, value in forward.items()),
         *(_flow(kind, number, flow, len(flows)) for number, flow in enumerate(flows)),
         f'[measure]\nduration = "{_ms(end_s) + SAMPLES_MS}ms"\n',
         f'sample_interval = "{SAMPLES_MS}ms"\n',

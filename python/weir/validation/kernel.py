@@ -240,8 +240,10 @@ def _simulated(scene: Scene, kernel: Kernel) -> Source:
     """The scene in the simulator, with hosts as those of the kernel."""
     own = scene.simulated.with_override("topology.rtt", f"{_rtt_us(scene, kernel)}us")
     hosts = {**SEND_BUFFER, **kernel.receiver()}
-    if any(key.endswith(".recv_buffer") for key, _ in scene.source.overrides):
+    buffers = [value for key, value in scene.source.overrides if key.endswith(".recv_buffer")]
+    if buffers:
         hosts = {key: value for key, value in hosts.items() if key not in receiver.WINDOWS}
+        hosts |= receiver.of_guest_with_buffer(buffers[0])
     for key, value in hosts.items():
         own = own.with_override(f"flow.*.{key}", value)
     return own

@@ -41,6 +41,7 @@ KINDS: Mapping[Kind, str] = {
     "shared": "Flows of one algorithm that come and go",
     "mix": "Two algorithms against each other",
     "requests": "Requests next to a stream",
+    "reordering": "Packets that arrive late",
     "packets": "Window by window",
 }
 """What is random in cases of each kind, in words."""
