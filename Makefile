@@ -77,7 +77,9 @@ demo: $(TESTED) ## The two main commands, small: ends within a minute, prints wh
 	'  weir run lab-router --world udp                                       the same over real sockets' \
 	'  weir --help                                                           all commands, by purpose'
 
-test: checks test-rust test-python test-lab ## What every change must pass: lint, the Rust reference, Rust tests, Python tests, the page's tests
+# CI makes the checks while the tests wait.
+CHECKS = checks
+test: $(CHECKS) test-rust test-python test-lab ## What every change must pass: lint, the Rust reference, Rust tests, Python tests, the page's tests
 
 # pip, mypy and stubtest use one core each, beside a compiler.
 checks:
@@ -103,7 +105,7 @@ lint-stubs: $(TOOLS) $(TESTED)
 test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
 	cargo test $(WORKSPACE)
 	@if [ -e /dev/net/tun ] && { unshare --net true || unshare --user --map-root-user --net true; } 2>/dev/null; \
-	then cargo test $(WORKSPACE) --lib -- --ignored emulator::tests; \
+	then cargo test --quiet $(WORKSPACE) emulator::tests -- --ignored; \
 	else echo 'skipped: the tests of emulated links, which need network namespaces and /dev/net/tun'; fi
 
 # s2n-quic needs a newer Rust than the other crates, so that its adapter is a workspace with its own lock file.
