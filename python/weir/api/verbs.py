@@ -33,6 +33,7 @@ class CompareOptions(RunOptions, total=False):
     start_jitter: str
     flows: int
     size: str | None
+    against: str | None
     repeat: int
     seed: int
     tc: str | None

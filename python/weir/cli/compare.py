@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.console import Group
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from weir.base.options import chosen
 from weir.cli import complete, options, output, plans, rows, table
 from weir.cli.help import Verb
 from weir.comparison.contrasts import RELEVANT_SHARE, Relevant, caution, contrasts
+from weir.comparison.neighbour import neighbours_grid
 from weir.comparison.tables import cases_table, contrasts_grid
 from weir.comparison.verdicts import verdicts
 from weir.results.results import Results
@@ -41,6 +42,8 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir compare reno cubic --tc 'netem delay 40ms loss 0.1% rate 10mbit'
 
   weir compare reno mine.py:Mine --repeat 5
+
+  weir compare mine.py:Mine --against cubic
 
   weir compare reno cubic bbr --world kernel --repeat 5
 
@@ -103,6 +106,11 @@ def _print(results: Results, relevant: float, *, as_json: bool) -> None:
     elif found:
         grid = contrasts_grid(found, caution(found), results.caution)
         sentences = (Text(text, style="bold") for text in verdicts(found))
-        output.show(Group(*sentences, cases_table(results), grid.rich()))
+        output.show(Group(*sentences, cases_table(results), *_next_to(results), grid.rich()))
     else:
         output.show(cases_table(results))
+
+
+def _next_to(results: Results) -> list[RenderableType]:
+    grid = neighbours_grid(results)
+    return [] if grid is None else [grid.rich()]

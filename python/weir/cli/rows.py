@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from weir.comparison.contrasts import Contrast
+from weir.comparison.neighbour import neighbours
+from weir.dynamics.criteria import COARSE_BIN_S
 from weir.results import metrics
 from weir.results.results import Results
 from weir.statistics.intervals import mean_interval
@@ -32,6 +34,7 @@ def case_rows(results: Results) -> list[Row]:
 def comparison_rows(results: Results, found: Sequence[Contrast]) -> list[Row]:
     """One row per case: its stack as given, and the paired difference to the first case."""
     rows = []
+    shares = {own["label"]: own for own in neighbours(results)}
     for case in results.cases:
         row = {
             "stack": case["series"],
@@ -42,6 +45,8 @@ def comparison_rows(results: Results, found: Sequence[Contrast]) -> list[Row]:
             **_changes(results, case["label"]),
             **_connections(results, case["label"]),
         }
+        if case["label"] in shares:
+            row["next_to"] = _next_to(shares[case["label"]])
         own = [contrast for contrast in found if contrast.label == case["label"]]
         if own:
             row["difference"] = {
@@ -50,6 +55,17 @@ def comparison_rows(results: Results, found: Sequence[Contrast]) -> list[Row]:
             }
         rows.append(row)
     return rows
+
+
+def _next_to(row: Row) -> Row:
+    estimates = {name: row[name].as_json() for name in ("share", "harm")}
+    fair = row["fair"]
+    return {
+        "neighbour": row["neighbour"],
+        **estimates,
+        "neighbour_goodput_mbps": row["goodput"].as_json(),
+        "fair_after": None if fair is None else {"bin_s": COARSE_BIN_S, **fair.as_json()},
+    }
 
 
 def flow_rows(results: Results) -> dict[str, list[Row]]:

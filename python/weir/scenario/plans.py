@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from weir import _native
@@ -18,10 +18,17 @@ from weir.scenario.tc import keys as tc_keys
 
 _WARMUP_SHARE = 10
 
+TESTED, NEIGHBOUR = "tested", "neighbour"
+"""Names of the flows of a comparison with `against`."""
+
 _DUMBBELL = """
 name = "compare"
 [topology]
 kind = "dumbbell"
+[[flow]]
+stack = "reno"
+"""
+_WITH_NEIGHBOUR = f"""{_DUMBBELL}
 [[flow]]
 stack = "reno"
 """
@@ -160,6 +167,16 @@ class Comparison:
             example="10mb",
         ),
     ] = None
+    against: Annotated[
+        str | None,
+        Option(
+            "Share the bottleneck with one flow of this stack, which is also run next to itself "
+            "and alone.",
+            group=TRAFFIC,
+            metavar="STACK",
+            key="flow.1.stack",
+        ),
+    ] = None
     repeat: Annotated[
         int,
         Option(
@@ -206,7 +223,8 @@ class Comparison:
             if list(self.stacks).count(stack) > 1:
                 raise InputError(f"{stack} is given twice")
         names = options.names_of_keys(Comparison)
-        with spelled(form, names, self._keys(""), self.stacks):
+        stacks = self.stacks if self.against is None else (*self.stacks, self.against)
+        with spelled(form, names, self._keys(""), stacks):
             return self._plan()
 
     def source(self, stack: str) -> Source:
@@ -214,8 +232,15 @@ class Comparison:
         return self._source(stack)
 
     def _plan(self) -> Plan:
-        sources = {stack: self._source(stack) for stack in self.stacks}
-        return plan("compare", self.command(), sources, self.sweep)
+        return plan("compare", self.command(), self._sources(), self.sweep)
+
+    def _sources(self) -> dict[str, Source]:
+        """The cases by name; next to a neighbour its own kind is the first, and alone the last."""
+        if self.against is None:
+            return {stack: self._source(stack) for stack in self.stacks}
+        stacks = dict.fromkeys((self.against, *self.stacks))
+        alone = replace(self, against=None, flows=1)._source(self.against)
+        return {stack: self._source(stack) for stack in stacks} | {f"{self.against} alone": alone}
 
     def command(self) -> str:
         """The command line that repeats this comparison exactly."""
@@ -229,12 +254,16 @@ class Comparison:
     def _source(self, stack: str) -> Source:
         """Options become overrides, so that an error names the key and the value as given."""
         keys = (*self._keys(stack).items(), *self._keys_of_tc(), *self.sets)
-        return Source(_DUMBBELL, "command line", keys).in_world(self.world)
+        base = _DUMBBELL if self.against is None else _WITH_NEIGHBOUR
+        return Source(base, "command line", keys).in_world(self.world)
 
     def _keys(self, stack: str) -> dict[str, str]:
         keys = {"flow.0.stack": stack}
         if self.size is not None:
             keys["flow.0.workload.kind"] = "file"
+        if self.against is not None:
+            keys |= {"flow.0.name": TESTED, "flow.1.name": NEIGHBOUR}
+            keys["flow.1.start_jitter"] = self.start_jitter
         for key, name in options.names_of_keys(Comparison).items():
             value = self._warmup() if name == "warmup" else getattr(self, name)
             if value is not None:

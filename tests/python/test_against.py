@@ -1,0 +1,81 @@
+"""`weir compare STACK --against STACK`: shares, harm and convergence next to another flow."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from conftest import Invoke
+from jsonschema import Draft202012Validator
+from test_schemas import registry
+
+import weir
+from weir.comparison.neighbour import neighbours
+from weir.results import schemas
+
+WORDS = ("compare", "bbr", "--against", "cubic", "--duration", "8s", "--repeat", "2", "--quiet")
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> weir.Results:
+    return weir.compare(
+        "bbr",
+        against="cubic",
+        flows=2,
+        duration="8s",
+        repeat=2,
+        sweep={"topology.queue": ["0.5bdp", "2bdp"]},
+        out=tmp_path_factory.mktemp("results"),
+        show_progress=False,
+    )
+
+
+def test_the_neighbour_is_also_run_next_to_itself_and_alone(shared: weir.Results) -> None:
+    assert list(dict.fromkeys(case["series"] for case in shared.cases)) == [
+        "cubic",
+        "bbr",
+        "cubic alone",
+    ]
+    alone = shared.runs.filter(pl.col("label").str.contains("alone"))
+    flows = shared.flows.join(alone.select("run"), on="run")
+    assert flows.group_by("run").len()["len"].unique().to_list() == [1]
+
+
+def test_harm_is_what_the_neighbour_loses_of_its_goodput_alone(shared: weir.Results) -> None:
+    flows = shared.flows.join(shared.runs.select("run", "label", "seed"), on="run")
+    alone = {case["label"]: case for case in shared.cases if case["series"] == "cubic alone"}
+    rows = neighbours(shared)
+    assert len(rows) == 4
+    for row in rows:
+        case = next(case for case in shared.cases if case["label"] == row["label"])
+        solo = next(label for label, own in alone.items() if own["point"] == case["point"])
+        lost = []
+        parts = []
+        for seed in (1, 2):
+            own = flows.filter((pl.col("label") == row["label"]) & (pl.col("seed") == seed))
+            theirs = sum(own.filter(pl.col("name") == "neighbour")["goodput_mbps"].to_list())
+            had = flows.filter((pl.col("label") == solo) & (pl.col("seed") == seed))
+            lost.append(1 - theirs / sum(had["goodput_mbps"].to_list()))
+            parts.append(1 - theirs / sum(own["goodput_mbps"].to_list()))
+        assert row["harm"].mean == pytest.approx(sum(lost) / 2)
+        assert row["share"].mean == pytest.approx(sum(parts) / 2)
+
+
+def test_the_command_prints_and_repeats_it(invoke: Invoke, tmp_path: Path) -> None:
+    text = invoke(*WORDS).output
+    assert "Next to rack/cubic" in text
+    assert "harm, %" in text
+    document = json.loads(invoke(*WORDS, "--json").output)
+    Draft202012Validator(schemas.read("compare"), registry=registry()).validate(document)
+    found = [row["next_to"]["harm"]["n"] for row in document["rows"] if "next_to" in row]
+    assert found == [2, 2]
+    manifest = json.loads(next(tmp_path.glob("results/compare/*/manifest.json")).read_text())
+    assert "--against cubic" in json.dumps(manifest)
+
+
+def test_a_neighbour_that_is_no_stack_is_refused_by_name(invoke: Invoke) -> None:
+    result = invoke("compare", "bbr", "--against", "cubci")
+    assert result.exit_code == 2
+    assert result.output.startswith("weir: unknown controller 'cubci'; did you mean cubic?")
