@@ -248,7 +248,7 @@ def _started(command: Sequence[str], folder: Path) -> Iterator[subprocess.Popen[
         stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
-        start_new_session=True,
+        process_group=0,
     )
     try:
         with process:
