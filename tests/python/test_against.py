@@ -79,3 +79,24 @@ def test_a_neighbour_that_is_no_stack_is_refused_by_name(invoke: Invoke) -> None
     result = invoke("compare", "bbr", "--against", "cubci")
     assert result.exit_code == 2
     assert result.output.startswith("weir: unknown controller 'cubci'; did you mean cubic?")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--size", "1mb"), "compares streams; leave out the size 1mb"),
+        (("--set", "flow.0.mss=500"), "flow.0.mss is of one flow; set flow.*.mss, of all flows"),
+        (("--sweep", "flow.1.mss=500,900"), "flow.1.mss is of one flow"),
+    ],
+)
+def test_what_would_change_the_flow_alone_is_refused(
+    invoke: Invoke, words: tuple[str, ...], reason: str
+) -> None:
+    result = invoke("compare", "bbr", "--against", "cubic", *words)
+    assert result.exit_code == 2
+    assert result.output.startswith(f"weir: --against cubic: {reason}")
+
+
+def test_a_key_of_all_flows_is_swept(invoke: Invoke) -> None:
+    document = json.loads(invoke(*WORDS, "--sweep", "flow.*.mss=700,1400", "--json").output)
+    assert [row["next_to"]["harm"]["n"] for row in document["rows"] if "next_to" in row] == [2] * 4

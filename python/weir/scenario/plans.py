@@ -222,10 +222,22 @@ class Comparison:
         for stack in self.stacks:
             if list(self.stacks).count(stack) > 1:
                 raise InputError(f"{stack} is given twice")
+        if self.against is not None:
+            self._check_neighbour(form)
         names = options.names_of_keys(Comparison)
         stacks = self.stacks if self.against is None else (*self.stacks, self.against)
         with spelled(form, names, self._keys(""), stacks):
             return self._plan()
+
+    def _check_neighbour(self, form: str) -> None:
+        """Refuses what would make the neighbour another flow in the case of it alone."""
+        written = form.format(name="against", value=self.against)
+        if self.size is not None:
+            raise InputError(f"{written}: compares streams; leave out the size {self.size}")
+        for key in (*(key for key, _ in self.sets), *self.sweep):
+            if key.startswith("flow.") and not key.startswith("flow.*."):
+                every = f"flow.*.{key.split('.', 2)[-1]}"
+                raise InputError(f"{written}: {key} is of one flow; set {every}, of all flows")
 
     def source(self, stack: str) -> Source:
         """The scenario of one of the stacks, all options as overrides; nothing is checked."""
