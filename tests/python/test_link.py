@@ -465,6 +465,27 @@ def test_ipv6_crosses_the_link_to_this_host(tmp_path: Path) -> None:
     assert loopback.read_text() == before
 
 
+@requires.namespaces
+@pytest.mark.parametrize(("variable", "family"), [("HOST", "AF_INET"), ("HOST6", "AF_INET6")])
+def test_a_connection_that_outlives_its_link_does_not_cross_the_next(
+    tmp_path: Path, variable: str, family: str
+) -> None:
+    """The server sends its answer again and again, to an address that is not the next link's."""
+    connect = CLIENT.replace("HOST", variable).split("    s.sendall")[0] + "    pass"
+    with socket.socket(getattr(socket, family)) as server:
+        server.bind(("", 0))
+        server.listen()
+        server.settimeout(PATIENCE_S)
+        report = tmp_path / "report.json"
+        behind(command=[sys.executable, "-c", connect.replace("5000", port(server))])
+        connection, _ = server.accept()
+        with connection:
+            connection.sendall(b"late")
+            done = behind("--report", str(report), command=["sleep", "1"])
+    assert done.returncode == 0, done.stderr
+    assert [row["sent"] for row in json.loads(report.read_text())["rows"]] == [0, 0]
+
+
 SERVER6 = """
 import socket
 with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as s:

@@ -261,11 +261,36 @@ def _caller() -> _User:
     return _User(options, {"HOME": entry.pw_dir, "USER": name, "LOGNAME": name})
 
 
+def _connected(tables: Path) -> set[int]:
+    """Returns each N with a socket in `tables` (proc(5)) connected to an address of link N."""
+    found = set[int]()
+    for protocol in ("tcp", "tcp6", "udp", "udp6"):
+        with suppress(OSError):  # this kernel has no IPv6
+            table = (tables / protocol).read_text()
+            found |= {int(v4 or v6, 16) for v4, v6 in _PEER.findall(table)}
+    return found
+
+
+_PEER = re.compile(
+    r"""
+    ^\s*\d+:\ \w+:\w+\ # the socket's own address
+    (?:
+        (?:0{16}FFFF0000)?02(\w\w)4064 # 100.64.N.2, in IPv6 too
+        | 000100FD(\w\w)006400\w{16} # fd00:100:64:N::
+    )
+    :\w+\ (?!06) # TIME_WAIT only answers
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+"""A line of a table of sockets; each word of an address is in the order of this machine's bytes."""
+
+
 def _free_network() -> int:
-    """Returns the first N such that no interface on this machine has an address in 100.64.N.0/24.
+    """Returns the first N such that 100.64.N.0/24 has no interface and no open connection.
 
     Searches all network namespaces: behind two links, the addresses of the outer one are not
-    visible, but packets to the host are routed through it.
+    visible, but packets to the host are routed through it. A connection that outlives its link
+    goes on to send: those packets would cross the next link with its addresses.
     """
     seen, taken = set[int](), set[int]()
     for process in Path("/proc").glob("[0-9]*"):
@@ -275,6 +300,7 @@ def _free_network() -> int:
                 known = (process / "net/fib_trie").read_text()
                 seen.add(namespace)
                 taken |= {int(number) for number in re.findall(r"\b100\.64\.(\d+)\.", known)}
+                taken |= _connected(process / "net")
     free = next((number for number in range(_NETWORKS) if number not in taken), None)
     if free is None:
         raise netns.NamespaceError("no network 100.64.N.0/30 is free for a link")
