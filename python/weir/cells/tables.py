@@ -36,13 +36,14 @@ def verdict_table(cells: Rows, first: Sequence[str] = ()) -> ReportTable:
         rows.append(
             [
                 TableCell(str(found["row"]), "name"),
+                str(found["measured"]),
                 TableCell("–" if found["published"] is None else digits(found["published"])),
                 TableCell(Cells([found]).text(found["row"], claims.COLUMN)),
                 TableCell("" if ratio is None else f"{ratio:.2f}"),
                 TableCell(verdict, "text", tone=verdicts.TONES.get(verdict, "open")),
             ]
         )
-    headers = ["claim", "printed", "ours", "ratio", "verdict"]
+    headers = ["claim", "measured as", "printed", "ours", "ratio", "verdict"]
     more = len(own) - len(shown)
     note = "Ours: mean and 95 % interval."
     return ReportTable(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -40,6 +41,8 @@ _ENV.globals |= {
     "abs": abs,
     "above": claims.above,
     "below": claims.below,
+    "decided": claims.decided,
+    "infinite": math.inf,
     "within": claims.within,
     "ratio": claims.ratio,
     "over": claims.over,
