@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from weir.cells.cells import cell
 from weir.cells.protocol import Cell
@@ -33,7 +34,7 @@ def claim(
     return cell(TABLE, says, COLUMN, "", ours, published=printed, note=text, measured=measured)
 
 
-def verdict_of(cell: Cell) -> str:
+def verdict_of(cell: Mapping[str, Any]) -> str:
     """`agrees`, `differs` or `inconclusive`."""
     return str(cell["note"]).partition(":")[0]
 

@@ -92,7 +92,7 @@ def claim_cells(cells: Sequence[StudyCell]) -> Iterator[Cell]:
         ours, line = counts["serial"], counts["delay_line"]
         yield claim(
             f"{statement.text} (report {statement.table[:3]})",
-            f"columns of {statement.table} in which it is true, of {ours.cells}",
+            f"columns of its table in which it is true, of {ours.cells}",
             Estimate(float(ours.agreeing), None, None, ours.cells),
             ours.holds,
             f"over a delay line in {counts['delay_line']}{_MEANS[ours.holds, line.holds]}",
