@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from browser import opened
 from made import described
+from prose import crowded
 
 from weir import load
 from weir.api import reports
@@ -69,6 +70,7 @@ def test_findings_are_sentences(done: StudyResult) -> None:
         assert finding[0].isupper() or finding[0].isdigit(), finding
         assert finding.endswith("."), finding
         assert not {"nan", "None"} & set(finding.split()), finding
+    assert not crowded(done.findings)
 
 
 @pytest.mark.parametrize("name", NAMES)

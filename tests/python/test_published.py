@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from conftest import Invoke
 from made import described
+from prose import crowded
 
 from weir.api.studies import published
 from weir.base.errors import RunError
@@ -126,6 +127,11 @@ def test_a_reason_is_given_only_where_the_results_bear_it_out() -> None:
         (found,) = [e for e in sources.entries(sources.load(), {"lab-udp": cells}) if e.row]
         assert found.verdict == verdicts.OFF
         assert bool(found.reason) is found.is_explained is is_given
+
+
+def test_no_reason_has_more_numbers_than_a_reader_can_hold() -> None:
+    parts = (part for source in sources.load() for part in source.parts)
+    assert not crowded(reason.text for part in parts for reason in part.reasons)
 
 
 def test_every_expression_over_results_says_no_without_them() -> None:

@@ -110,6 +110,8 @@ def with_no_break_spaces(text: str) -> str:
 
 def with_breaks_before_brackets(text: str) -> str:
     """The value of a cell, which a narrow table may break before its interval only."""
+    if not re.fullmatch(r"[-−]?\d[^/]*", text):
+        return text
     return text.replace(" ", "\N{NO-BREAK SPACE}").replace("\N{NO-BREAK SPACE}(", " (")
 
 
