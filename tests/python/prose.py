@@ -90,8 +90,10 @@ def crowded(texts: Iterable[str], most: int = 3) -> list[str]:
     return [sentence for sentence in own if numbers(sentence) > most]
 
 
-def told(sections: Sequence[ReportSection], cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    """What else a study's report tells: text, notes and captions, and what is said of its cells.
+def report_texts(
+    sections: Sequence[ReportSection], cells: Sequence[Mapping[str, Any]]
+) -> Iterator[str]:
+    """What else a study's report says: text, notes and captions, and notes on cells.
 
     A note that stands in the place of a value, as “1 of 2 crossed within 19 s”, is a value.
     """

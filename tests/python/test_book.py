@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 import pytest
-from prose import crowded, told
+from prose import crowded, report_texts
 
 from weir.cells import claims
 from weir.cells.cells import Cells, digits
@@ -186,7 +186,7 @@ def test_verdicts_and_words_follow_the_numbers(cells: Cells) -> None:
 def test_the_report_has_every_figure_of_the_chapter(result: StudyResult) -> None:
     made = STUDY.sections(result.results, list(result.rows))
     figures = {figure.name: figure for section in made for figure in section.figures}
-    assert not crowded([*result.findings, *told(made, result.rows)])
+    assert not crowded([*result.findings, *report_texts(made, result.rows)])
     for number in (15, 16, 17, 18, 19, 20):
         assert any(name.startswith(f"fig-{number}") for name in figures), number
     assert all(figure.runs and figure.caption.endswith(".") for figure in figures.values())

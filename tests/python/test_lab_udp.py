@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from prose import crowded, told
+from prose import crowded, report_texts
 
 from weir.cells import claims
 from weir.cells.protocol import Settings, StudyResult
@@ -321,7 +321,7 @@ def made(sources: list[Source], serial_of: float, line_of: float) -> list[StudyC
 
 def test_no_sentence_has_more_numbers_than_a_reader_can_hold(result: StudyResult) -> None:
     sections = STUDY.sections(result.results, result.rows)
-    assert not crowded([*result.findings, *told(sections, result.rows)])
+    assert not crowded([*result.findings, *report_texts(sections, result.rows)])
 
 
 def test_the_words_follow_the_numbers(sources: list[Source]) -> None:

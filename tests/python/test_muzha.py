@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from browser import Series, assert_explorable, figures_over_time, opened
 from made import described
-from prose import crowded, told
+from prose import crowded, report_texts
 
 from weir.cells import claims
 from weir.cells.cells import Cells, cell, digits
@@ -388,7 +388,7 @@ def test_findings_are_sentences_made_from_the_cells(done: StudyResult) -> None:
 def test_no_sentence_has_more_numbers_than_a_reader_can_hold(
     done: StudyResult, sections: Sequence[ReportSection]
 ) -> None:
-    assert not crowded([*done.findings, *told(sections, done.rows)])
+    assert not crowded([*done.findings, *report_texts(sections, done.rows)])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import requires
-from prose import crowded, told
+from prose import crowded, report_texts
 
 from weir.api import reports
 from weir.base.disk import write_text
@@ -257,7 +257,7 @@ def test_the_report_draws_what_there_is(source: Source, rows: list[Cell], result
     for words in ("beyond reasonable time", "(2/2)", "(0/2)", "0.021 / timeout", "Files that"):
         assert words in text
     sections = STUDY.sections(results, rows)
-    assert not crowded([*texts, *told(sections, rows)])
+    assert not crowded([*texts, *report_texts(sections, rows)])
     names = [figure.name for section in sections for figure in section.figures]
     assert names == ["complete", *(f"time-{name}" for name in _SLUGS)]
 

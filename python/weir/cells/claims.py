@@ -42,9 +42,11 @@ def verdict_of(cell: Mapping[str, Any]) -> str:
 def summary(claims: Sequence[Cell], of: str) -> str:
     """How many claims agree and how many differ; `of` names their source."""
     counts = Counter(verdict_of(cell) for cell in claims)
-    told = [f"{counts[verdict]} {words}" for verdict, words in _IN_WORDS.items() if counts[verdict]]
-    text = f"Of {len(claims)} claims {of} {' and '.join(told) or 'none can be judged'}"
-    is_rest = bool(told) and counts["inconclusive"]
+    parts = [
+        f"{counts[verdict]} {words}" for verdict, words in _IN_WORDS.items() if counts[verdict]
+    ]
+    text = f"Of {len(claims)} claims {of} {' and '.join(parts) or 'none can be judged'}"
+    is_rest = bool(parts) and counts["inconclusive"]
     return f"{text}; the others are inconclusive." if is_rest else f"{text}."
 
 

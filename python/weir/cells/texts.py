@@ -28,7 +28,7 @@ _ENV = Environment(  # noqa: S701 -- plain text; what makes HTML of it escapes i
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 _ENV.filters |= {
-    "digits": lambda value: digits(value or 0),
+    "digits": lambda value: "unknown" if value is None else digits(value),
     "interval": interval_text,
     "percent": lambda value, places=0: f"{value:.{places}%}",
     "g": lambda value: f"{value:g}",
