@@ -44,7 +44,7 @@ class Reason:
 class Evidence:
     """The cells of a study, found by their place, and whether they bear out a reason."""
 
-    def __init__(self, cells: Sequence[Cell], column: str) -> None:
+    def __init__(self, cells: Sequence[Mapping[str, Any]], column: str) -> None:
         self.cells, self._column = cells, column
         self._by_place = {_place(cell): cell for cell in cells}
 
@@ -201,7 +201,7 @@ def load() -> list[Source]:
     ]
 
 
-def claim_reasons(known: Sequence[Source], cells: Sequence[Cell]) -> dict[str, str]:
+def claim_reasons(known: Sequence[Source], cells: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Why claims do not agree, by claim."""
     found = {}
     for source in known:
