@@ -261,7 +261,7 @@ def _claims(source: Source, part: Part, cells: Evidence) -> Iterator[Entry]:
 def _entry(
     source: Source,
     part: Part,
-    cell: Cell,
+    cell: Mapping[str, Any],
     cells: Evidence,
     ours: Mapping[str, Any] | None,
     verdict: str,
@@ -295,7 +295,7 @@ def _entry(
     )
 
 
-def _shown(why: Reason, entry: Cell, cells: Evidence) -> Iterator[str]:
+def _shown(why: Reason, entry: Mapping[str, Any], cells: Evidence) -> Iterator[str]:
     """The cells that show a reason; `{row}` and `{column}` in a pattern are those of the entry."""
     for pattern in why.shows:
         for name in ("row", "column"):
