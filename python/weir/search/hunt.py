@@ -195,7 +195,8 @@ class _Search:
         if not self.target.is_found(best.value) or name in self._confirmed:
             return False
         self._confirmed.add(name)
-        return self._fails(best.keys, None)
+        # Few judges first, as most networks fail before them.
+        return all(self._fails(best.keys, None, judges) for judges in (JUDGES, _MORE_JUDGES))
 
     def _fails(self, keys: Keys, needed: float | None, judges: int = JUDGES) -> bool:
         """Whether judges see the failure, or in the median a score not better than `needed`."""
