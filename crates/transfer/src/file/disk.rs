@@ -1,21 +1,26 @@
 //! The file operations that the file service needs, so that a simulation can take the system's place.
 
 use std::fmt::Debug;
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::process::geteuid;
-#[cfg(target_os = "linux")]
-use rustix::{
-    fs::{AtFlags, CWD, RenameFlags, linkat, renameat_with},
-    io::Errno,
+use rustix::fs::{
+    AtFlags, CWD, FlockOperation, Mode, OFlags, SeekFrom, Timespec, Timestamps, flock, futimens,
+    openat, utimensat,
 };
+#[cfg(target_os = "linux")]
+use rustix::fs::{RenameFlags, linkat, renameat_with};
+use rustix::io::Errno;
+use rustix::process::geteuid;
 use weir_units::Duration;
+
+use super::frame::Attributes;
+use super::path::SafePath;
 
 /// Operations on folders.
 pub trait Disk: Debug + Send + Sync {
@@ -69,8 +74,72 @@ pub trait Disk: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// The same, and all plain files and folders in the folders in it.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn files_below(&self, folder: &Path) -> io::Result<Vec<StoredFile>> {
+        self.files(folder)
+    }
+
     /// Who writes and hashes long files.
     fn helpers(&self) -> Helpers;
+
+    /// Opens the folder in which `path` is, below `root`: real folders all the way. No link is followed.
+    ///
+    /// # Errors
+    /// Also if something else is in the way.
+    fn enter(&self, root: &Path, path: &SafePath) -> io::Result<OpenFolder>;
+
+    /// Makes a folder that only its owner may use, or lets its owner use one that is there; returns whether it was
+    /// made. A link is not followed.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] if something else has the name, or what else the system reports.
+    fn make_folder(&self, path: &Path) -> io::Result<bool>;
+
+    /// The device and number of a folder; `None` if there is none. A link is not followed.
+    fn folder_id(&self, path: &Path) -> Option<(u64, u64)>;
+
+    /// Gives a folder its permissions and time.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn set_folder_attributes(&self, path: &Path, attributes: &Attributes) -> io::Result<()>;
+
+    /// Makes a symbolic link, whose target need not exist.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`], or what else the system reports.
+    fn make_link(&self, path: &Path, target: &str) -> io::Result<()>;
+
+    /// Where a symbolic link leads; `None` if there is none.
+    fn link_target(&self, path: &Path) -> Option<PathBuf>;
+
+    /// Gives a symbolic link its time.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn set_link_time(&self, path: &Path, modified: (i64, u32)) -> io::Result<()>;
+}
+
+/// A folder that stays the same one while this lives, whatever gets its name meanwhile.
+#[derive(Clone, Debug)]
+pub struct OpenFolder {
+    path: PathBuf,
+    _held: Option<Arc<OwnedFd>>,
+}
+
+impl OpenFolder {
+    /// A folder that nothing holds.
+    pub fn unheld(path: PathBuf) -> Self {
+        Self { path, _held: None }
+    }
+
+    /// A path of it, for as long as this lives.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 /// Operations on an open file.
@@ -133,11 +202,35 @@ pub trait DiskFile: Debug + Send + Sync {
     /// What the system reports.
     fn is_unchanged(&self, since: &Watch) -> io::Result<bool>;
 
-    /// The file has its name: its time of modification is the present.
+    /// Its permissions and its time of modification.
     ///
     /// # Errors
     /// What the system reports.
-    fn end_watch(&self) -> io::Result<()>;
+    fn attributes(&self) -> io::Result<Attributes>;
+
+    /// Gives it permissions.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn set_mode(&self, mode: u16) -> io::Result<()>;
+
+    /// Sets its time of modification, which ends a [`watch`](Self::watch).
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn set_modified(&self, modified: (i64, u32)) -> io::Result<()>;
+
+    /// Where the hole ends in which `offset` is, which the disk does not store; `None` if there is data.
+    fn hole_at(&self, offset: u64) -> Option<u64> {
+        let _ = offset;
+        None
+    }
+
+    /// Where the first hole begins from `offset` on, if there is one before the end.
+    fn next_hole(&self, offset: u64) -> Option<u64> {
+        let _ = offset;
+        None
+    }
 
     /// How many names it has; 0 once it was removed.
     ///
@@ -196,6 +289,8 @@ pub struct StoredFile {
 pub enum Entry {
     /// A plain file of this size.
     File(u64),
+    /// A folder.
+    Folder,
     /// Something else.
     Other,
 }
@@ -270,7 +365,11 @@ impl Disk for SystemDisk {
 
     fn entry(&self, path: &Path) -> Option<Entry> {
         let there = fs::symlink_metadata(path).ok()?;
-        Some(if there.is_file() { Entry::File(there.len()) } else { Entry::Other })
+        Some(match there.file_type() {
+            kind if kind.is_file() => Entry::File(there.len()),
+            kind if kind.is_dir() => Entry::Folder,
+            _ => Entry::Other,
+        })
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -287,22 +386,97 @@ impl Disk for SystemDisk {
     }
 
     fn files(&self, folder: &Path) -> io::Result<Vec<StoredFile>> {
-        let now = SystemTime::now();
+        let there = |entry: &fs::DirEntry| entry.metadata().ok().filter(Metadata::is_file);
         let stored = |entry: io::Result<fs::DirEntry>| {
             let entry = entry.ok()?;
-            let there = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-            let age = now.duration_since(there.modified().ok()?).unwrap_or_default();
-            Some(StoredFile {
-                path: entry.path(),
-                occupied: there.blocks().saturating_mul(BLOCK),
-                age: Duration::from_nanos(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
-            })
+            stored(entry.path(), &there(&entry)?)
         };
         Ok(fs::read_dir(folder)?.filter_map(stored).collect())
     }
 
+    fn files_below(&self, folder: &Path) -> io::Result<Vec<StoredFile>> {
+        let mut found = Vec::new();
+        let mut folders = vec![fs::read_dir(folder)?];
+        while let Some(folder) = folders.pop() {
+            // What is gone by now takes nothing.
+            for entry in folder.flatten() {
+                let Ok(there) = entry.metadata() else { continue };
+                if there.is_dir() {
+                    folders.extend(fs::read_dir(entry.path()));
+                }
+                if there.is_file() || there.is_dir() {
+                    found.extend(stored(entry.path(), &there));
+                }
+            }
+        }
+        Ok(found)
+    }
+
     fn helpers(&self) -> Helpers {
         Helpers::Threads
+    }
+
+    fn enter(&self, root: &Path, path: &SafePath) -> io::Result<OpenFolder> {
+        let mut folders = path.folders().peekable();
+        if folders.peek().is_none() {
+            return Ok(OpenFolder::unheld(root.to_owned()));
+        }
+        let mut joined = root.to_owned();
+        let mut held = openat(CWD, root, FOLDER, Mode::empty())?;
+        for name in folders {
+            held =
+                openat(&held, name, FOLDER | OFlags::NOFOLLOW, Mode::empty()).map_err(|error| {
+                    match error {
+                        Errno::NOTDIR | Errno::LOOP => {
+                            io::Error::other(format!("'{name}' is no folder there"))
+                        }
+                        Errno::NOENT => io::Error::other(format!("there is no folder '{name}'")),
+                        other => other.into(),
+                    }
+                })?;
+            joined.push(name);
+        }
+        Ok(OpenFolder { path: path_of(&held).unwrap_or(joined), _held: Some(Arc::new(held)) })
+    }
+
+    fn make_folder(&self, path: &Path) -> io::Result<bool> {
+        match rustix::fs::mkdir(path, Mode::RWXU) {
+            Err(Errno::EXIST) => {}
+            made => return Ok(made.map(|()| true)?),
+        }
+        let there = fs::symlink_metadata(path)?;
+        if !there.is_dir() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if there.mode() & 0o700 != 0o700 {
+            let held = openat(CWD, path, FOLDER | OFlags::NOFOLLOW, Mode::empty())?;
+            let by_descriptor = path_of(&held).unwrap_or(path.to_owned());
+            let mode = there.mode() & 0o777 | 0o700;
+            fs::set_permissions(by_descriptor, Permissions::from_mode(mode))?;
+        }
+        Ok(false)
+    }
+
+    fn folder_id(&self, path: &Path) -> Option<(u64, u64)> {
+        let there = fs::symlink_metadata(path).ok().filter(Metadata::is_dir)?;
+        Some((there.dev(), there.ino()))
+    }
+
+    fn set_folder_attributes(&self, path: &Path, attributes: &Attributes) -> io::Result<()> {
+        fs::set_permissions(path, Permissions::from_mode(attributes.mode.into()))?;
+        Ok(utimensat(CWD, path, &times(attributes.modified), AtFlags::empty())?)
+    }
+
+    fn make_link(&self, path: &Path, target: &str) -> io::Result<()> {
+        std::os::unix::fs::symlink(target, path)
+    }
+
+    fn link_target(&self, path: &Path) -> Option<PathBuf> {
+        fs::read_link(path).ok()
+    }
+
+    fn set_link_time(&self, path: &Path, modified: (i64, u32)) -> io::Result<()> {
+        Ok(utimensat(CWD, path, &times(modified), AtFlags::SYMLINK_NOFOLLOW)?)
     }
 }
 
@@ -348,7 +522,8 @@ impl DiskFile for File {
 
     fn watch(&self) -> io::Result<Watch> {
         // Writing sets the present time: no clock of a file system is so coarse that this is the same.
-        self.set_modified(SystemTime::now() - std::time::Duration::from_secs(WATCH_AGE))?;
+        let time = SystemTime::now() - std::time::Duration::from_secs(WATCH_AGE);
+        File::set_modified(self, time)?;
         let there = self.metadata()?;
         Ok(Watch { size: there.len(), modified: (there.mtime(), there.mtime_nsec()) })
     }
@@ -359,8 +534,30 @@ impl DiskFile for File {
         Ok(now == *since)
     }
 
-    fn end_watch(&self) -> io::Result<()> {
-        self.set_modified(SystemTime::now())
+    fn attributes(&self) -> io::Result<Attributes> {
+        Ok(attributes_of(&self.metadata()?))
+    }
+
+    fn set_mode(&self, mode: u16) -> io::Result<()> {
+        self.set_permissions(Permissions::from_mode(mode.into()))
+    }
+
+    fn set_modified(&self, modified: (i64, u32)) -> io::Result<()> {
+        Ok(futimens(self, &times(modified))?)
+    }
+
+    fn hole_at(&self, offset: u64) -> Option<u64> {
+        // lseek(2): there is no data up to the end.
+        let data = match rustix::fs::seek(self, SeekFrom::Data(offset)) {
+            Err(Errno::NXIO) => self.metadata().ok()?.len(),
+            data => data.ok()?,
+        };
+        (data > offset).then_some(data)
+    }
+
+    fn next_hole(&self, offset: u64) -> Option<u64> {
+        let hole = rustix::fs::seek(self, SeekFrom::Hole(offset)).ok()?;
+        (hole < self.metadata().ok()?.len()).then_some(hole)
     }
 
     fn names(&self) -> io::Result<u64> {
@@ -390,6 +587,32 @@ impl DiskFile for File {
     }
 }
 
+fn stored(path: PathBuf, there: &Metadata) -> Option<StoredFile> {
+    let age = SystemTime::now().duration_since(there.modified().ok()?).unwrap_or_default();
+    let age = Duration::from_nanos(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
+    Some(StoredFile { path, occupied: there.blocks().saturating_mul(BLOCK), age })
+}
+
+/// What is kept of a file or folder of the system.
+pub(crate) fn attributes_of(there: &Metadata) -> Attributes {
+    let nanos = u32::try_from(there.mtime_nsec()).unwrap_or(0);
+    Attributes { mode: (there.mode() & 0o777) as u16, modified: (there.mtime(), nanos) }
+}
+
+/// The time of modification alone: that of the last access stays.
+fn times((seconds, nanos): (i64, u32)) -> Timestamps {
+    let omitted = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_OMIT };
+    let modified = Timespec { tv_sec: seconds, tv_nsec: nanos.into() };
+    Timestamps { last_access: omitted, last_modification: modified }
+}
+
+/// A path that leads to an open folder, whatever has its name by now, where the system has such.
+fn path_of(folder: &OwnedFd) -> Option<PathBuf> {
+    use std::os::fd::AsRawFd;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", folder.as_raw_fd()));
+    (cfg!(target_os = "linux") && path.exists()).then_some(path)
+}
+
 /// Opens and locks the plain file at `path`, if it is `suitable`. A link is not followed, nor a pipe waited for.
 fn lock(
     path: &Path,
@@ -397,7 +620,8 @@ fn lock(
     suitable: impl Fn(&Metadata) -> bool,
 ) -> io::Result<Option<Arc<dyn DiskFile>>> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let options = options.custom_flags(flags.bits() as i32);
+    // Until it is whole, it is for no other user: its own permissions come with its name.
+    let options = options.custom_flags(flags.bits() as i32).mode(0o600);
     loop {
         let file = match options.open(path) {
             Ok(file) => file,
@@ -454,6 +678,11 @@ fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
     fs::remove_file(from)
 }
 
+/// How folders are opened: on Linux, also those that may not be read.
+#[cfg(target_os = "linux")]
+const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+#[cfg(not(target_os = "linux"))]
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
 /// The unit of `st_blocks` (POSIX leaves it open, Linux and macOS have this one).
 const BLOCK: u64 = 512;
 /// Some file systems keep times in steps of two seconds.

@@ -178,6 +178,7 @@ fn receiving_in(folder: &TempDir) -> Folder {
         path: folder.path().to_owned(),
         max_size: None,
         max_files: 100,
+        takes_folders: true,
         quota: None,
         expiry: Duration::from_secs(3_600),
         memory: Bytes(64 << 20),
