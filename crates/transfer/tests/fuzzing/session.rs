@@ -124,7 +124,7 @@ impl World {
         }
         let (offset, len) = (start as u64, bytes.len().max(1) as u64);
         self.script(|script| {
-            Announcement::Data { offset, len }.encode(&mut script.stream);
+            script.say(Announcement::Data { offset, len });
             script.stream.extend(bytes);
         });
     }

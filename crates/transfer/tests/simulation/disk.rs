@@ -202,6 +202,15 @@ impl Machine {
         state.inodes.insert(inode, file);
         state.names.insert(path.to_owned(), inode);
         state.durable_names.insert(path.to_owned(), inode);
+        for folder in path.ancestors().skip(1).filter(|folder| folder.components().count() > 2) {
+            if state.names.contains_key(folder) {
+                continue;
+            }
+            let inode = state.take_number();
+            state.inodes.insert(inode, Inode { is_folder: true, ..Inode::default() });
+            state.names.insert(folder.to_owned(), inode);
+            state.durable_names.insert(folder.to_owned(), inode);
+        }
     }
 
     pub(crate) fn read(&self, path: &Path) -> Option<Vec<u8>> {

@@ -115,7 +115,7 @@ fn what_breaks_the_rules_is_an_error_as_soon_as_it_shows() {
     data[1..].fill(0xff);
     assert!(matches!(Announcement::parse(&data), Err(FrameError::Piece { .. })));
     let mut file = vec![kind::FILE];
-    file.extend([0; 41]);
+    file.extend([0; 60]);
     assert_eq!(Announcement::parse(&file), Err(FrameError::NoName));
     assert_eq!(Answer::parse(&[kind::FILE]), Err(FrameError::Kind(kind::FILE)));
 }
@@ -123,13 +123,13 @@ fn what_breaks_the_rules_is_an_error_as_soon_as_it_shows() {
 #[test]
 fn texts_are_cut_and_made_printable() {
     let mut bytes = Vec::new();
-    let reason = format!("\x1b[31mred\n{}", "ä".repeat(200));
+    let reason = format!("\x1b[31mred\n{}", "ä".repeat(4_000));
     Answer::Failed { reason }.encode(&mut bytes);
     let Ok(Some((Answer::Failed { reason }, _))) = Answer::parse(&bytes) else {
         panic!("it is a whole frame");
     };
     assert!(reason.starts_with("[31mredä"), "{reason}");
-    assert!(reason.len() <= MAX_NAME);
+    assert!(reason.len() <= MAX_PATH);
 }
 
 /// A checksum of 16 bits misses some of them.

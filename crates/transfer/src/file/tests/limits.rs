@@ -10,7 +10,7 @@ fn announcements(count: u32, name: &str) -> Vec<u8> {
     Announcement::Hello { files: count }.encode(&mut bytes);
     for number in 0..count {
         let hash = *blake3::hash(&number.to_be_bytes()).as_bytes();
-        let header = Header::new(name.to_owned(), 5, hash);
+        let header = Header { number, ..Header::new(name, 5, hash) };
         Announcement::File(header).encode(&mut bytes);
     }
     bytes
