@@ -56,6 +56,11 @@ def flood(
         for one in injected
         if one.attack not in injection.HARMFUL and (one.reconnects or one.complete < one.transfers)
     ]
+    faults += [
+        f"'{one.attack}' attacks and is not turned away for its form"
+        for one in injected
+        if one.attack in injection.HARMFUL and not one.reconnects
+    ]
     if json_:
         more = {"waits": list(map(asdict, waits)), "injected": list(map(asdict, injected))}
         print(json.dumps({**asdict(outcome), **more, "faults": faults}))
@@ -74,6 +79,7 @@ def flood(
         for one in injected:
             what = f"{one.forged} forged datagrams, {one.reconnects} connections lost"
             done = f"{one.complete} of {one.transfers} files complete, {one.wrong} wrong"
+            done += f", {one.seconds:.1f} s"
             print(f"{one.attack}: {what}, {done}")
         print("holds" if not faults else f"does not hold: {'; '.join(faults)}")
     sys.exit(1 if faults else 0)

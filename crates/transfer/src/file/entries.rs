@@ -127,10 +127,10 @@ fn has_mark(disk: &dyn Disk, folder: &Path, mark: &Path) -> bool {
     read().unwrap_or(false)
 }
 
-fn content_of((device, inode): (u64, u64)) -> [u8; MARK_LEN] {
+fn content_of((number, born): (u64, u64)) -> [u8; MARK_LEN] {
     let mut content = [0; MARK_LEN];
-    content[..8].copy_from_slice(&device.to_be_bytes());
-    content[8..].copy_from_slice(&inode.to_be_bytes());
+    content[..8].copy_from_slice(&number.to_be_bytes());
+    content[8..].copy_from_slice(&born.to_be_bytes());
     content
 }
 

@@ -4,6 +4,7 @@
 mod known;
 mod queue;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -45,10 +46,10 @@ pub(crate) struct FinalizerHandle {
     session: u64,
     own: Sender<Report>,
     reports: Receiver<Report>,
-    /// Whether the session still wants to know what it has asked about.
-    open: Arc<AtomicBool>,
-    /// Complete files, entries and questions without a report.
+    /// Complete files and entries without a report.
     keeping: usize,
+    /// Questions without one, by the file that they are about.
+    questions: BTreeMap<u32, Arc<Question>>,
     /// The look-up that is open: for which file, and whether its result is wanted.
     look_up: Option<(u32, Arc<AtomicBool>)>,
 }
@@ -84,6 +85,22 @@ pub(crate) struct Sought {
     pub(crate) attributes: Attributes,
 }
 
+/// The state of a question.
+#[derive(Debug, Default)]
+struct Question {
+    /// A thread is at it.
+    begun: AtomicBool,
+    /// Nobody wants to know any more.
+    dropped: AtomicBool,
+}
+
+impl Question {
+    /// Whether it is for the caller to begin, or to drop before anyone does.
+    fn take(&self) -> bool {
+        !self.begun.swap(true, Ordering::Relaxed)
+    }
+}
+
 /// What a file is to become.
 #[derive(Clone, Debug)]
 pub(crate) struct Destination {
@@ -94,7 +111,7 @@ pub(crate) struct Destination {
 #[derive(Debug)]
 enum Job {
     Find(Sought, Arc<AtomicBool>),
-    Ask(Sought, Arc<AtomicBool>),
+    Ask(Sought, Arc<Question>),
     /// A link, or the end of a folder.
     Entry(Arc<dyn Disk>, PathBuf, SafePath, EntryHeader),
     Tidy(Arc<FolderQuota>),
@@ -149,8 +166,8 @@ impl Finalizer {
         let (own, reports) = mpsc::channel();
         let shared = Arc::clone(&self.shared);
         let session = shared.queue.session();
-        let open = Arc::new(AtomicBool::new(true));
-        FinalizerHandle { shared, session, own, reports, open, keeping: 0, look_up: None }
+        let (keeping, questions, look_up) = (0, BTreeMap::new(), None);
+        FinalizerHandle { shared, session, own, reports, keeping, questions, look_up }
     }
 }
 
@@ -173,11 +190,21 @@ impl FinalizerHandle {
         self.shared.queue.find(self.session, self.task(file, Job::Find(sought, wanted)));
     }
 
-    /// Looks the same way for a file that may be announced later. All questions are answered.
+    /// Looks the same way for a file that may be announced later.
     pub(crate) fn ask(&mut self, file: u32, sought: Sought) {
-        let job = Job::Ask(sought, Arc::clone(&self.open));
-        self.shared.queue.keep(self.session, self.task(file, job));
-        self.keeping += 1;
+        let question = Arc::new(Question::default());
+        let job = Job::Ask(sought, Arc::clone(&question));
+        self.questions.insert(file, question);
+        self.shared.queue.ask(self.session, self.task(file, job));
+    }
+
+    /// Drops a question with which no thread has begun; returns whether there was one.
+    pub(crate) fn drop_question(&mut self, file: u32) -> bool {
+        let dropped = self.questions.get(&file).is_some_and(|question| question.take());
+        if dropped {
+            self.questions.remove(&file);
+        }
+        dropped
     }
 
     /// Makes a link, or ends a folder.
@@ -226,7 +253,7 @@ impl FinalizerHandle {
 
     /// Whether there is anything to wait for.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.keeping > 0 || self.look_up.is_some()
+        self.keeping > 0 || !self.questions.is_empty() || self.look_up.is_some()
     }
 
     /// Whether too many files wait for their verdicts to take another.
@@ -237,9 +264,8 @@ impl FinalizerHandle {
     pub(crate) fn poll(&mut self) -> Option<Report> {
         let report = self.reports.try_recv().ok()?;
         match &report {
-            Report::Done { .. } | Report::Compared { .. } | Report::Asked { .. } => {
-                self.keeping -= 1;
-            }
+            Report::Done { .. } | Report::Compared { .. } => self.keeping -= 1,
+            Report::Asked { file, .. } => drop(self.questions.remove(file)),
             Report::Found { file, .. } => {
                 self.look_up.take_if(|(looked_up, _)| looked_up == file);
             }
@@ -255,7 +281,9 @@ impl FinalizerHandle {
 impl Drop for FinalizerHandle {
     fn drop(&mut self) {
         self.cancel_look_up();
-        self.open.store(false, Ordering::Relaxed);
+        for question in self.questions.values() {
+            question.dropped.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -278,14 +306,19 @@ impl Known {
     fn run_task(&self, Task { file, job, report }: Task) {
         let found = match job {
             Job::Find(sought, wanted) => {
-                let name = self.find(&sought, &wanted).map(|path| path.to_string());
+                let is_wanted = || wanted.load(Ordering::Relaxed);
+                let name = self.find(&sought, &is_wanted).map(|path| path.to_string());
                 if !wanted.load(Ordering::Relaxed) {
                     return;
                 }
                 Report::Found { file, name, hash: sought.hash }
             }
-            Job::Ask(sought, wanted) => {
-                let name = self.find(&sought, &wanted).map(|path| path.to_string());
+            Job::Ask(sought, question) => {
+                if !question.take() {
+                    return;
+                }
+                let is_wanted = || !question.dropped.load(Ordering::Relaxed);
+                let name = self.find(&sought, &is_wanted).map(|path| path.to_string());
                 Report::Asked { file, name, hash: sought.hash }
             }
             Job::Entry(disk, root, path, EntryHeader { attributes, kind, .. }) => {
@@ -356,7 +389,7 @@ impl Known {
                     return Ok(Verdict::Mismatch);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if self.is_same(disk.as_ref(), &named, (size, &hash), &AtomicBool::new(true)) {
+                    if self.is_same(disk.as_ref(), &named, (size, &hash), &|| true) {
                         set_attributes(disk.as_ref(), &named, attributes);
                         // The process that gave it that name may have died before the name was on the disk.
                         sync_up(disk.as_ref(), &root, &path, &folder)?;
@@ -372,15 +405,14 @@ impl Known {
 
     /// Where the folder has the same content, for as long as that is `wanted`. The search ends at the
     /// first name that is free.
-    fn find(&self, sought: &Sought, wanted: &AtomicBool) -> Option<SafePath> {
+    fn find(&self, sought: &Sought, is_wanted: &dyn Fn() -> bool) -> Option<SafePath> {
         let Sought { disk, folder: root, path, size, hash, attributes } = sought;
         let disk = disk.as_ref();
         let folder = disk.enter(root, path).ok()?;
         let at = |path: &SafePath| folder.path().join(path.name());
         let is_taken = |path: &SafePath| disk.entry(&at(path)).is_some();
-        let taken =
-            numbers(path).take_while(|path| wanted.load(Ordering::Relaxed) && is_taken(path));
-        let mut same = taken.filter(|path| self.is_same(disk, &at(path), (*size, hash), wanted));
+        let taken = numbers(path).take_while(|path| is_wanted() && is_taken(path));
+        let mut same = taken.filter(|path| self.is_same(disk, &at(path), (*size, hash), is_wanted));
         let found = same.next()?;
         set_attributes(disk, &at(&found), attributes);
         // The process that gave it that name may have died before the name was on the disk.
@@ -392,19 +424,19 @@ impl Known {
         disk: &dyn Disk,
         path: &Path,
         (size, hash): (u64, &Hash),
-        wanted: &AtomicBool,
+        is_wanted: &dyn Fn() -> bool,
     ) -> bool {
-        let read = || self.hash_of(disk.open(path)?.as_ref(), wanted);
+        let read = || self.hash_of(disk.open(path)?.as_ref(), is_wanted);
         disk.entry(path) == Some(Entry::File(size)) && read().is_ok_and(|there| there == *hash)
     }
 
     /// The hash of a file, which is read only if it has changed since it was read before.
-    fn hash_of(&self, file: &dyn DiskFile, wanted: &AtomicBool) -> io::Result<Hash> {
+    fn hash_of(&self, file: &dyn DiskFile, is_wanted: &dyn Fn() -> bool) -> io::Result<Hash> {
         let before = file.state()?;
         if let Some(hash) = before.and_then(|state| self.get(&state)) {
             return Ok(hash);
         }
-        let (_, hash) = hash_of(file, &mut |_| match wanted.load(Ordering::Relaxed) {
+        let (_, hash) = hash_of(file, &mut |_| match is_wanted() {
             true => Ok(()),
             false => Err(io::ErrorKind::Interrupted.into()),
         })?;
@@ -449,7 +481,7 @@ fn numbers(path: &SafePath) -> impl Iterator<Item = SafePath> + '_ {
 const MAX_NUMBER: u32 = 999;
 /// Whose look-up the upkeep of a folder is.
 const NO_SESSION: u64 = 0;
-/// One for a look-up, the others for complete files, each of which may wait for a disk for long.
+/// Two for look-ups and questions, the others for complete files, each of which may wait for a disk for long.
 const THREADS: usize = 4;
 /// Complete files of one session, each of which is open.
 const MOST_WAITING: usize = 4;
@@ -502,7 +534,7 @@ mod tests {
             let Header { size, hash, attributes, .. } = header_of("a", content);
             let (disk, folder) = (SystemDisk::shared(), folder.path().to_owned());
             let sought = Sought { disk, folder, path: to("a").path, size, hash, attributes };
-            Known::default().find(&sought, &AtomicBool::new(true)).map(|path| path.to_string())
+            Known::default().find(&sought, &|| true).map(|path| path.to_string())
         };
         assert_eq!(found(&other).as_deref(), Some("a (1)"));
         assert_eq!(found(&[7; 1001]), None);

@@ -276,9 +276,10 @@ impl Partial {
         if file.names()? != 1 || !file.is_unchanged(watch)? {
             return Ok(false);
         }
-        file.set_mode(attributes.mode)?;
         file.give_name(&self.path, to)?;
         if file.is_at(to) && file.is_unchanged(watch)? {
+            // Until then only its owner may open it. Should the process be killed, the next session gives it these.
+            file.set_mode(attributes.mode)?;
             file.set_modified(attributes.modified)?;
             return Ok(true);
         }

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use weir_units::Instant;
+
 use super::{
-    Folder, Incoming, IncomingFile, IncomingKind, KNOWN_SENDER_BUFFER, NO_MEMORY, State, Wait,
+    ASK_PATIENCE, Asked, Folder, Incoming, IncomingFile, IncomingKind, KNOWN_SENDER_BUFFER,
+    NO_MEMORY, State, Wait,
 };
 use crate::file::disk::Entry;
 use crate::file::finalizer::{Destination, Sought};
@@ -183,6 +186,7 @@ impl Incoming {
         let number = header.number;
         let path = self.locate(&header.name);
         let was_asked = self.asked.remove(&number).is_some();
+        self.handle.drop_question(number);
         if !was_asked {
             self.record(number, IncomingKind::File, &header.name, &path, header.size)?;
         }
@@ -243,15 +247,28 @@ impl Incoming {
                 return Ok(());
             }
         };
-        let cost = self.files.get_mut(number).map_or(0, |file| file.cost());
-        self.asked.insert(number, cost);
-        if self.entry_at(&path).is_none() {
+        let cost = self.files.get_mut(number).map_or(0, |file| 2 * file.cost());
+        let may_be_there = self.entry_at(&path).is_some();
+        let since = may_be_there.then_some(self.turned_at);
+        self.asked.insert(number, Asked { since, cost });
+        if may_be_there {
+            let sought = self.sought(path, header);
+            self.handle.ask(number, sought);
+        } else {
             self.outbox.push(&Answer::Wanted { file: number });
-            return Ok(());
         }
-        let sought = self.sought(path, header);
-        self.handle.ask(number, sought);
         Ok(())
+    }
+
+    /// Senders that have waited for long send what may be there: others' large files are being read.
+    pub(super) fn answer_late(&mut self, now: Instant) {
+        for (&file, asked) in &mut self.asked {
+            let is_late = |since| now.saturating_since(since) >= ASK_PATIENCE;
+            if asked.since.is_some_and(is_late) && self.handle.drop_question(file) {
+                asked.since = None;
+                self.outbox.push(&Answer::Wanted { file });
+            }
+        }
     }
 
     fn on_entry(&mut self, entry: EntryHeader) -> Result<(), FrameError> {

@@ -215,7 +215,12 @@ impl Incoming {
                 remove_leftovers(self.folder.disk.as_ref(), &self.folder.path, &hash);
                 self.settle(file, Verdict::Already { name });
             }
-            Report::Asked { file, name: None, .. } => self.outbox.push(&Answer::Wanted { file }),
+            Report::Asked { file, name: None, .. } => {
+                if let Some(asked) = self.asked.get_mut(&file) {
+                    asked.since = None;
+                }
+                self.outbox.push(&Answer::Wanted { file });
+            }
             Report::Found { file, name: None, .. } => {
                 let number = self.number();
                 let looked_up = |wait: &mut Wait| {

@@ -118,8 +118,8 @@ pub struct Incoming {
     /// How many files were announced at the beginning.
     announced: u32,
     files: SessionFiles,
-    /// Files that were asked about and not announced yet, and what each costs.
-    asked: BTreeMap<u32, usize>,
+    /// Files that were asked about and not announced yet.
+    asked: BTreeMap<u32, Asked>,
     /// The folders that were announced.
     trees: OpenTrees,
     /// What the present file is to become.
@@ -156,6 +156,15 @@ pub struct Incoming {
     broken: Option<ConnectionError>,
     /// The sender's side of the stream has ended.
     finished: bool,
+}
+
+/// A file that was asked about.
+#[derive(Debug)]
+struct Asked {
+    /// Since when its sender waits for an answer, if it does.
+    since: Option<Instant>,
+    /// The memory that it takes, in bytes.
+    cost: usize,
 }
 
 /// What must be known before the offset at which a file continues is sent.
@@ -330,7 +339,7 @@ impl Incoming {
     fn charge(&mut self) {
         self.charge_staging();
         let ranges = self.of_partial(Partial::range_memory);
-        let rows = self.asked.values().sum::<usize>() + self.trees.held();
+        let rows = self.asked.values().map(|asked| asked.cost).sum::<usize>() + self.trees.held();
         let held = self.inbox.held() + self.outbox.held() + ranges + rows;
         let before = std::mem::replace(&mut self.charged, held);
         if held <= before {
@@ -488,6 +497,7 @@ impl Application for Incoming {
         self.srtt = connection.snapshot().srtt.unwrap_or(UNKNOWN_RTT);
         self.end_datagrams(now, self.srtt);
         self.reconsider(now);
+        self.answer_late(now);
         self.maintain(now);
         self.reassure(now);
         self.charge();
@@ -552,5 +562,8 @@ const NOTED_EVERY: Duration = Duration::from_millis(200);
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of polls for the finalizer's reports.
 const ASKED_EVERY: Duration = Duration::from_micros(300);
+/// How long a sender waits for the answer about a file with which no thread has begun. What it sends then is looked up
+/// meanwhile.
+const ASK_PATIENCE: Duration = Duration::from_secs(1);
 /// How soon it is noticed that another session's file has its verdict.
 const FINISH_ASKED_EVERY: Duration = Duration::from_millis(5);
