@@ -41,7 +41,7 @@ _CONNECTIONS = 1_100
 _TRIES = 5
 _KEY = bytes(range(32))
 _ASKED_EVERY = 100
-"""Of so many connections one waits for its answer."""
+"""One in this many connections waits for its answer."""
 Counts: TypeAlias = "multiprocessing.sharedctypes.SynchronizedArray[int]"
 """How often attackers were heard, and turned away because of their form."""
 
@@ -272,4 +272,4 @@ def measure(
         finally:
             work.kill()
             work.join()
-    return Wait(attack, addresses, tuple(times), *counts)
+    return Wait(attack, addresses, tuple(times), heard=counts[0], turned_away=counts[1])

@@ -91,8 +91,8 @@ pub trait Disk: Debug + Send + Sync {
     /// [`io::ErrorKind::AlreadyExists`] if something else has the name, or what else the system reports.
     fn make_folder(&self, path: &Path) -> io::Result<bool>;
 
-    /// The number of a folder and when it was made, which tell it from another one that gets its name, also after the
-    /// system has started again; `None` if there is none. A link is not followed.
+    /// The number of a folder and when it was made, which differ from those of another one that gets its name, also
+    /// after the system has started again; `None` if there is none. A link is not followed.
     fn folder_id(&self, path: &Path) -> Option<(u64, u64)>;
 
     /// Gives a folder its permissions and time.

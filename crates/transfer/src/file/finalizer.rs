@@ -90,7 +90,7 @@ pub(crate) struct Sought {
 struct Question {
     /// A thread is at it.
     begun: AtomicBool,
-    /// Nobody wants to know any more.
+    /// Its session is over.
     dropped: AtomicBool,
 }
 
