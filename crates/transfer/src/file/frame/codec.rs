@@ -287,7 +287,7 @@ impl Reader<'_> {
         Ok(Some(Attributes { mode: mode & PERMISSIONS, modified }))
     }
 
-    /// The name of something, as it was sent: whoever uses it finds out whether it can be used.
+    /// The name of something, as it was sent. Its user finds out whether it can be used.
     fn path(&mut self) -> Result<Option<String>, FrameError> {
         match self.raw_text()? {
             // Nor one of which nothing can be printed.
