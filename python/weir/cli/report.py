@@ -34,6 +34,8 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir report results/compare/latest --pdf --width 3.4in --font-size 8 --figure goodput
 
+  weir report results/compare/latest --metric goodput_mbps --metric rtt_ms_p95
+
   weir report before/compare/latest after/compare/latest
 
   weir report before.flent.gz iperf3.json"""
@@ -57,6 +59,14 @@ def report(
     svg: Annotated[bool, _figures("SVG")] = False,
     pdf: Annotated[bool, _figures("PDF")] = False,
     relevant: Relevant = RELEVANT_SHARE,
+    metric: Annotated[
+        list[str] | None,
+        Option(
+            "Metric of the tables and of the figures that compare metrics, in place of the usual "
+            "ones; may be given more than once.",
+            metavar="NAME",
+        ),
+    ] = None,
     out: Out = RESULTS,
     opened: options.Open = False,
     **given: Any,
@@ -66,6 +76,7 @@ def report(
     from weir.importing import loaded
     from weir.report import Files
 
+    share = plans.relevant_share(relevant)
     with damage_reported(*directories):
         found = [loaded(path, Path(out)) for path in directories]
         results = found[0] if len(found) == 1 else join([one.path for one in found], Path(out))
@@ -78,7 +89,7 @@ def report(
     paper = Paper.of(asked.width, asked.font_size) if asked.width or asked.font_size else None
     files = Files(formats, paper, asked.figure or ())
     with damage_reported(*directories):
-        path = write(results, files, relevant=plans.relevant_share(relevant))
+        path = write(results, files, relevant=share, metrics=metric or ())
     typer.echo(path)
     if opened:
         plans.open_page(path, quiet=False)

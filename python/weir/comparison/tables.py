@@ -14,6 +14,7 @@ from weir.comparison.contrasts import Contrast, caution, compared, contrasts
 from weir.comparison.verdicts import verdicts
 from weir.dynamics.arrivals import Completions, Spread
 from weir.results import metrics
+from weir.scenario.labels import explained
 from weir.statistics.intervals import Estimate, mean_interval
 
 if TYPE_CHECKING:
@@ -235,7 +236,7 @@ def _subject(results: Results) -> str:
 
 
 def _notes(results: Results) -> str:
-    notes = []
+    notes = [f"{text}."] if (text := explained(results.cases)) else []
     seeds, ok = results.manifest["seeds"], results.runs.filter(pl.col("status") == "ok")
     repeated = ok.filter(pl.len().over("label") > 1)
     hashes = repeated.group_by("label").agg(pl.col("trace_hash").n_unique())

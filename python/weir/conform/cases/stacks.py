@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from weir import _native
 from weir.base.errors import InputError
 from weir.conform.cases.model import Case
+from weir.scenario.labels import Named, each_once
 from weir.scenario.source import Source, split_list
 
 _PROBE = """
@@ -18,20 +19,22 @@ stack = "reno"
 """
 
 
-def named(given: Sequence[str], world: str) -> list[str]:
-    """The stacks of `--stack A,B --stack C`, each once, each checked.
+def named(given: Sequence[str], world: str) -> list[Named]:
+    """The stacks of `--stack A,B --stack C`, each once, each checked, perhaps with labels.
 
     Raises:
         InputError, ScenarioError: one is not a stack of this world; the message says why.
     """
     Source(_PROBE, "conform").in_world(world)
-    stacks = [stack for text in given for stack in split_list(text)]
-    for stack in stacks:
-        if not stack:
-            raise InputError(f"--stack {','.join(given)}: a name is empty; write it as A,B,C")
-        if stacks.count(stack) > 1:
-            raise InputError(f"--stack: {stack} is given twice")
-        probe = Source(_PROBE, "--stack", (("flow.0.stack", stack),))
+    texts = [text for one in given for text in split_list(one)]
+    if not all(texts):
+        raise InputError(f"--stack {','.join(given)}: a name is empty; write it as A,B,C")
+    try:
+        stacks = each_once(texts)
+    except InputError as error:
+        raise InputError(f"--stack: {error}") from None
+    for one in stacks:
+        probe = Source(_PROBE, "--stack", (("flow.0.stack", one.stack),))
         probe.in_world(world).at({})
     return stacks
 
