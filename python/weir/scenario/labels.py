@@ -23,6 +23,8 @@ class Named:
     name: str
     """The label; without one, the stack as it was written."""
     stack: str
+    about: str = ""
+    """What the name stands for, if the stack does not say it."""
 
 
 def named(text: str) -> Named:
@@ -70,8 +72,9 @@ def each_once(given: Iterable[str]) -> list[Named]:
 
 
 def labels_of(stacks: Iterable[Named]) -> dict[str, str]:
-    """Returns the stacks by their labels, without those that have none."""
-    return {one.name: one.stack for one in stacks if one.name != one.stack}
+    """Returns what the names stand for that are not the stacks themselves."""
+    labelled = (one for one in stacks if one.about or one.name != one.stack)
+    return {one.name: one.about or one.stack for one in labelled}
 
 
 def explained(cases: Sequence[Mapping[str, object]]) -> str:

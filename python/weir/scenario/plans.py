@@ -13,7 +13,18 @@ from weir.base.errors import InputError
 from weir.base.options import MEASUREMENT, NETWORK, TRAFFIC, Option
 from weir.scenario.arguments import spelled
 from weir.scenario.labels import Named, each_once, labels_of, named
-from weir.scenario.source import GUESTS, HOSTS, KERNEL, NETEM, SIM, Overrides, Source, Sweep, worlds
+from weir.scenario.source import (
+    CONTENDER,
+    GUESTS,
+    HOSTS,
+    KERNEL,
+    NETEM,
+    SIM,
+    Overrides,
+    Source,
+    Sweep,
+    worlds,
+)
 from weir.scenario.sweep import Plan, plan
 from weir.scenario.tc import keys as tc_keys
 
@@ -21,6 +32,8 @@ _WARMUP_SHARE = 10
 
 TESTED, NEIGHBOUR = "tested", "neighbour"
 """Names of the flows of a comparison with `against`."""
+PROGRAM = "program"
+"""The stack that stands for the programs of `client` and `server`."""
 ALONE = "alone"
 """What the name of its last case ends with, the neighbour alone."""
 
@@ -180,6 +193,19 @@ class Comparison:
             key="flow.1.stack",
         ),
     ] = None
+    client: Annotated[
+        str | None,
+        Option(
+            "Your own program that sends a file, with arguments in braces; `program` among the "
+            "stacks stands for it. See docs/stacks/programs.md.",
+            group=TRAFFIC,
+            metavar="COMMAND",
+        ),
+    ] = None
+    server: Annotated[
+        str | None,
+        Option("Your own program that receives it.", group=TRAFFIC, metavar="COMMAND"),
+    ] = None
     repeat: Annotated[
         int,
         Option(
@@ -226,6 +252,9 @@ class Comparison:
         if self.against is not None:
             self._check_neighbour(form)
             stacks = _next_to(named(self.against), stacks)
+        is_named = any(one.stack == PROGRAM for one in stacks)
+        if is_named or self.client is not None or self.server is not None:
+            stacks = self._with_programs(form, stacks)
         names = options.names_of_keys(Comparison)
         with spelled(form, names, self._keys(""), [one.stack for one in stacks]):
             return self._plan(stacks)
@@ -239,6 +268,32 @@ class Comparison:
             if key.startswith("flow.") and not key.startswith("flow.*."):
                 every = f"flow.*.{key.split('.', 2)[-1]}"
                 raise InputError(f"{written}: {key} is of one flow; set {every}, of all flows")
+
+    def _with_programs(self, form: str, stacks: Sequence[Named]) -> list[Named]:
+        """The stacks with programs in place of `program` and of what only our transport has.
+
+        Raises:
+            InputError: the programs cannot run, or a command or a stack is not valid.
+        """
+        from weir.contenders import own  # other comparisons have no use for it
+
+        if self.client is None or self.server is None:
+            given = {"client": self.client, "server": self.server}
+            words = [form.format(name=name, value=value) for name, value in given.items() if value]
+            raise InputError(f"{words[0] if words else PROGRAM}: give both --client and --server")
+        written = form.format(name="client", value=self.client)
+        if self.world not in (KERNEL, *GUESTS):
+            raise InputError(f"{written}: only world kernel runs programs; add --world kernel")
+        if self.size is None:
+            raise InputError(f"{written}: programs send a file; give its --size, as in 100kb")
+        if self.against is not None or self.flows != 1:
+            more = "--against" if self.against is not None else "--flows"
+            raise InputError(f"{written}: a program runs alone; leave out {more}")
+        program = own.define(self.client, self.server)
+        about = f"{self.client} with {self.server}"
+        if not any(one.stack == PROGRAM for one in stacks):
+            stacks = [Named(PROGRAM, PROGRAM), *stacks]
+        return [_as_programs(one, program, about) for one in stacks]
 
     def source(self, stack: str) -> Source:
         """The scenario of one of the stacks, all options as overrides; nothing is checked."""
@@ -304,6 +359,21 @@ class Comparison:
         except ValueError:
             return "0s"  # which does not matter, as the duration is refused
         return f"{round(seconds * 1000 / _WARMUP_SHARE)}ms"
+
+
+def _as_programs(one: Named, program: str, about: str) -> Named:
+    """A stack of a comparison with programs, and what runs for it in world `kernel`."""
+    from weir.contenders import own
+
+    if one.stack == PROGRAM:
+        return Named(one.name, program, about)
+    if own.is_ours(one.stack):
+        with spelled("", {}, {}, [one.stack]):
+            Source(_DUMBBELL, "command line", (("flow.0.stack", one.stack),)).effective()
+        said = f"Weir's transport over UDP, as weir send --stack {one.stack}"
+        return Named(one.name, own.ours(one.stack), said)
+    is_contender = one.stack.startswith(CONTENDER)
+    return one if is_contender else Named(one.name, one.stack, f"the kernel's TCP with {one.stack}")
 
 
 def _next_to(neighbour: Named, stacks: Sequence[Named]) -> list[Named]:
