@@ -10,11 +10,10 @@ from conftest import Invoke
 
 import weir
 from weir.base.errors import InputError
-from weir.conform.cases import stacks as conform_stacks
 from weir.graphics import names
 from weir.plots import figures
 from weir.report.compose import compose
-from weir.scenario.labels import Named, named
+from weir.scenario.labels import Named, checked, named
 
 LONG = "cubic(hystart=off,friendliness=off,beta={})"
 SHORT = ("--duration", "2s", "--repeat", "2")
@@ -114,7 +113,7 @@ def test_conformance_rows_have_labels(invoke: Invoke) -> None:
     rows = json.loads(invoke(*words, "--json").output)["rows"]
     assert [(row["stack"], row["effective_stack"]) for row in rows] == [("mine", "cubic")]
     with pytest.raises(InputError, match="--stack: a is given twice"):
-        conform_stacks.named(["a=cubic,a=reno"], "sim")
+        checked(["a=cubic,a=reno"], "sim")
 
 
 def test_a_long_name_is_broken_where_its_parts_end() -> None:

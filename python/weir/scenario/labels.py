@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from weir.base.errors import InputError
+from weir.scenario.source import Source, split_list
 
 EXAMPLE = "name=stack, as in fast=cubic(beta=0.8)"
 
@@ -14,6 +15,13 @@ _WRITTEN = re.compile(r"([^=(/:]*)=(.*)", re.DOTALL)
 """What stands before an `=` that is in no parentheses, path or parameter."""
 _LABEL = re.compile(r"\w(?:[\w .+-]*[\w.+-])?")
 _LONGEST = 40
+_PROBE = """
+name = "stacks"
+[topology]
+kind = "dumbbell"
+[[flow]]
+stack = "reno"
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +33,11 @@ class Named:
     stack: str
     about: str = ""
     """What the name stands for, if the stack does not say it."""
+
+    @property
+    def written(self) -> str:
+        """As a person writes it."""
+        return self.stack if self.name == self.stack else f"{self.name}={self.stack}"
 
 
 def named(text: str) -> Named:
@@ -69,6 +82,26 @@ def each_once(given: Iterable[str]) -> list[Named]:
             raise InputError(f"{text}: {one.stack} is given twice, as {again.name} before")
         found.append(one)
     return found
+
+
+def checked(given: Sequence[str], world: str) -> list[Named]:
+    """The stacks of `--stack A,B --stack C`, each once, each checked, perhaps with labels.
+
+    Raises:
+        InputError, ScenarioError: one is not a stack of this world; the message says why.
+    """
+    Source(_PROBE, "--stack").in_world(world)
+    texts = [text for one in given for text in split_list(one)]
+    if not all(texts):
+        raise InputError(f"--stack {','.join(given)}: a name is empty; write it as A,B,C")
+    try:
+        stacks = each_once(texts)
+    except InputError as error:
+        raise InputError(f"--stack: {error}") from None
+    for one in stacks:
+        probe = Source(_PROBE, "--stack", (("flow.0.stack", one.stack),))
+        probe.in_world(world).at({})
+    return stacks
 
 
 def labels_of(stacks: Iterable[Named]) -> dict[str, str]:

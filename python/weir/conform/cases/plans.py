@@ -13,7 +13,7 @@ from weir.base.errors import InputError
 from weir.base.options import MEASUREMENT, Option
 from weir.conform.cases import scripts, stacks, suites, triggers
 from weir.conform.cases.model import Case, Suite, Variant
-from weir.scenario.labels import Named, named
+from weir.scenario.labels import Named, checked, named
 from weir.scenario.plans import World, runs_per_case, world_words
 from weir.scenario.source import GUESTS, KERNEL, SIM, Effective, Source
 from weir.scenario.sweep import Plan, plan
@@ -104,7 +104,7 @@ def planned(request: Request) -> Planned:
     for name in request.suites:
         if list(request.suites).count(name) > 1:
             raise InputError(f"suite {name} is given twice")
-    given = stacks.named(request.stacks, request.world)
+    given = checked(request.stacks, request.world)
     pairs = [
         (case, stack)
         for suite in chosen

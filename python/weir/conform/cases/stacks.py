@@ -2,41 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from weir import _native
-from weir.base.errors import InputError
 from weir.conform.cases.model import Case
-from weir.scenario.labels import Named, each_once
-from weir.scenario.source import Source, split_list
-
-_PROBE = """
-name = "conform"
-[topology]
-kind = "dumbbell"
-[[flow]]
-stack = "reno"
-"""
-
-
-def named(given: Sequence[str], world: str) -> list[Named]:
-    """The stacks of `--stack A,B --stack C`, each once, each checked, perhaps with labels.
-
-    Raises:
-        InputError, ScenarioError: one is not a stack of this world; the message says why.
-    """
-    Source(_PROBE, "conform").in_world(world)
-    texts = [text for one in given for text in split_list(one)]
-    if not all(texts):
-        raise InputError(f"--stack {','.join(given)}: a name is empty; write it as A,B,C")
-    try:
-        stacks = each_once(texts)
-    except InputError as error:
-        raise InputError(f"--stack: {error}") from None
-    for one in stacks:
-        probe = Source(_PROBE, "--stack", (("flow.0.stack", one.stack),))
-        probe.in_world(world).at({})
-    return stacks
 
 
 def controller(stack: str) -> str | None:
