@@ -237,6 +237,7 @@ def _subject(results: Results) -> str:
 
 def _notes(results: Results) -> str:
     notes = [f"{text}."] if (text := explained(results.cases)) else []
+    notes += [results.mixture] if results.mixture else []
     seeds, ok = results.manifest["seeds"], results.runs.filter(pl.col("status") == "ok")
     repeated = ok.filter(pl.len().over("label") > 1)
     hashes = repeated.group_by("label").agg(pl.col("trace_hash").n_unique())

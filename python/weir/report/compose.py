@@ -96,6 +96,8 @@ def provenance_section(results: Results, shown: Sequence[Metric] | None = None) 
     )
     if "trace_hash" not in results.runs.columns:
         again = "Time was real: no run can be repeated exactly."
+    elif results.runs.filter(status="ok")["trace_hash"].has_nulls():
+        again = f"{again} Runs without a hash were in real time and cannot be repeated exactly."
     text = (
         f"Every number above comes from the runs listed here. {again} The complete configuration "
         "is in manifest.json, and each run's rows are in the Parquet tables, both next to this "
@@ -164,7 +166,8 @@ def _estimates(results: Results, found: Sequence[Case], shown: Sequence[Metric])
             Cell(estimate_text(results.estimate(case.label, m.name), m), link=link) for m in shown
         ]
         repeats = Cell(str(len(case.runs)), link=link)
-        rows.append([*_names(results, case.series, case.point), *cells, repeats])
+        names = [*_names(results, case.series, case.point), *_world(results, case.label)]
+        rows.append([*names, *cells, repeats])
     note = (
         "Mean ± half of the 95 % interval over the repeats; where the interval is lopsided, how "
         "far it reaches below and above. Each number leads to the runs it was made from. "
@@ -174,10 +177,17 @@ def _estimates(results: Results, found: Sequence[Case], shown: Sequence[Metric])
     headers = [
         what,
         *map(short_key, results.swept),
+        *(["world"] if results.mixture else []),
         *(metric.heading for metric in shown),
         "repeats",
     ]
     return ReportTable("Measures", headers, rows, note=note, anchor="measures")
+
+
+def _world(results: Results, label: str) -> list[Cell | str]:
+    """The world of a case, where there are several."""
+    names = (world for world, labels in results.worlds.items() if label in labels)
+    return [Cell(next(names), "text")] if results.mixture else []
 
 
 def _names(results: Results, series: str, point: Mapping[str, str]) -> list[Cell | str]:
@@ -248,12 +258,14 @@ def _cases_table(results: Results) -> ReportTable:
             [
                 Cell(case["label"], "name", anchor=anchor(results, case["label"])),
                 case["stack"],
+                *_world(results, case["label"]),
                 config_hash(case["scenario"]),
                 ranges(sorted(own["run"].to_list())) or "none",
                 ranges(sorted(own["seed"].to_list())) or "none",
             ]
         )
-    headers = ["case", "stack", "configuration hash", "runs", "seeds"]
+    worlds = ["world"] if results.mixture else []
+    headers = ["case", "stack", *worlds, "configuration hash", "runs", "seeds"]
     return ReportTable("Cases", headers, rows, is_folded=len(rows) > _SHOWN_RUNS)
 
 
