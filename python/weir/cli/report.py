@@ -11,7 +11,7 @@ from weir.base.errors import InputError
 from weir.base.options import Option, flag
 from weir.cli import options, plans, table
 from weir.cli.help import Verb
-from weir.comparison.contrasts import RELEVANT_SHARE, Relevant
+from weir.comparison.contrasts import RELEVANT_SHARE, Chosen, Relevant
 from weir.graphics.paper import Paper, PaperOptions
 from weir.results.joining import join
 from weir.results.results import damage_reported
@@ -59,14 +59,7 @@ def report(
     svg: Annotated[bool, _figures("SVG")] = False,
     pdf: Annotated[bool, _figures("PDF")] = False,
     relevant: Relevant = RELEVANT_SHARE,
-    metric: Annotated[
-        list[str] | None,
-        Option(
-            "Metric of the tables and of the figures that compare metrics, in place of the usual "
-            "ones; may be given more than once.",
-            metavar="NAME",
-        ),
-    ] = None,
+    metric: Chosen = None,
     out: Out = RESULTS,
     opened: options.Open = False,
     **given: Any,

@@ -42,6 +42,16 @@ Relevant = Annotated[
 ]
 
 
+Chosen = Annotated[
+    list[str] | None,
+    Option(
+        "Metric of the tables and of the figures that compare metrics, in place of the usual "
+        "ones; may be given more than once.",
+        metavar="NAME",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True)
 class Contrast:
     """One metric of one case against the same metric of the reference case."""

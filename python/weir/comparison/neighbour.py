@@ -143,7 +143,7 @@ def _reading(row: Row) -> str:
     if more is None:
         return ""
     if more.verdict == "too few repeats":
-        return "; one repeat does not tell whether that is more than next to its own kind"
+        return "; one repeat cannot show that this is more than next to its own kind"
     difference = more.difference.estimate
     points = f"{difference_text(difference, _HARM)} points"
     if more.is_relevant is False:
