@@ -119,6 +119,12 @@ def test_the_reading_follows_from_the_paired_differences(harms: list[float], wor
     assert words in said
 
 
+def test_a_notebook_has_the_table_too(shared: weir.Results) -> None:
+    page = shared._repr_html_()
+    assert "<caption>Next to rack/cubic</caption>" in page
+    assert "<b>bbr next to rack/cubic, topology.queue 0.5bdp: it has " in page
+
+
 def test_a_neighbour_that_is_no_stack_is_refused_by_name(invoke: Invoke) -> None:
     result = invoke("compare", "bbr", "--against", "cubci")
     assert result.exit_code == 2

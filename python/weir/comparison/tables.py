@@ -33,11 +33,14 @@ def cases_table(results: Results) -> RenderableType:
     return Group(*(grid.rich() for grid in _grids(results)))
 
 
-def results_html(results: Results) -> str:
-    """All tables for a notebook, with the paired differences and verdicts."""
+def results_html(results: Results, said: Sequence[str] = (), more: Sequence[Grid] = ()) -> str:
+    """All tables for a notebook, with the paired differences and verdicts.
+
+    `said` stands in place of the verdicts, `more` between the tables and the differences.
+    """
     found = contrasts(results)
-    sentences = "".join(f"<p><b>{escape(text)}</b></p>" for text in verdicts(found))
-    grids = [*_grids(results)]
+    sentences = "".join(f"<p><b>{escape(text)}</b></p>" for text in said or verdicts(found))
+    grids = [*_grids(results), *more]
     if found:
         grids.append(contrasts_grid(found, caution(found), results.caution))
     return sentences + "".join(grid.html() for grid in grids)
