@@ -111,5 +111,5 @@ def test_worlds_are_mixed_only_with_a_word(sources: list[weir.Results], tmp_path
             assert set(worlds) == {"sim", "udp"}
 
 
-def _tables(results: weir.Results) -> list[ReportTable]:
+def _tables(results: Results) -> list[ReportTable]:
     return [table for section in compose(results).sections for table in section.tables]
