@@ -305,9 +305,9 @@ def _about_flows(results: Results) -> Iterator[str]:
                 f"to do ({stacks}): their other numbers are about the part that they did."
             )
     if "failure" in flows.columns:
-        reasons = flows.filter(pl.col("failure").is_not_null())["failure"].unique().sort()
-        for reason in reasons.to_list()[:_FEW]:
-            yield f"A connection failed: {reason}."
+        failed = flows.drop_nulls("failure").group_by("failure").len().sort("failure")
+        for reason, count in failed.rows()[:_FEW]:
+            yield f"{count} of {flows.height} flows failed: {reason}."
     if "kind" in results.events.columns:
         cut = results.events.filter(pl.col("kind") == "truncated")["run"].n_unique()
         if cut:

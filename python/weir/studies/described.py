@@ -137,7 +137,6 @@ class DescribedStudy:
         own = Cells(rows).table(claims.TABLE).all
         judged = {
             "claims": own,
-            "verdicts": claims.in_words(own),
             "summary": claims.summary,
         }
         return sentences(self._text(_FINDINGS), {**_with_cells(scope, rows), **judged})
