@@ -205,7 +205,7 @@ def _compare(source: Path, arrived: Path, shape: Shape, outcome: Outcome) -> Non
 def trees(
     files: Annotated[int, typer.Option(help="Small files.", min=10)] = _USUAL.files,
     sparse: Annotated[
-        int, typer.Option(help="Length of the file with a hole, in MiB.", min=1)
+        int, typer.Option(help="Length of the file with a hole, in MiB.", min=16)
     ] = _USUAL.sparse >> 20,
     kills: Annotated[int, typer.Option(help="Kills of each end.", min=0)] = _USUAL.kills,
     json_lines: Annotated[bool, typer.Option("--json", help="Print one object.")] = False,

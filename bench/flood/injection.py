@@ -1,4 +1,6 @@
-"""Injection: what someone can do to transfers who sees the path, and who does not.
+"""The command `python -m bench.flood.injection`, which is a part of `python -m bench.flood`.
+
+Injection: what someone can do to transfers who sees the path, and who does not.
 
 All datagrams of a transfer pass a forwarder, which adds forged ones that seem to come from the
 other end. On the path it knows the last segment, and so the numbers that a receiver expects. Off
@@ -199,3 +201,8 @@ def _path(
         thread.join()
         for one in (front, *backs.values()):
             one.close()
+
+
+if __name__ == "__main__":
+    for name in ATTACKS:
+        print(measure(name))

@@ -263,6 +263,19 @@ mod tests {
     }
 
     #[test]
+    fn a_quota_counts_what_is_in_folders() {
+        let folder = TempDir::new();
+        fs::create_dir_all(folder.path().join("a/b")).expect("writable");
+        fs::write(folder.path().join("a/b/.weir-1.part"), vec![1; 100_000]).expect("writable");
+        std::os::unix::fs::symlink("..", folder.path().join("a/up")).expect("links");
+        let upkeep =
+            FolderQuota::new(SystemDisk::shared(), folder.path(), Some(Bytes(50_000)), EVERY);
+        upkeep.clean_up();
+        assert!(upkeep.is_exceeded(), "what has a partial file's name there is none");
+        assert!(folder.path().join("a/b/.weir-1.part").exists());
+    }
+
+    #[test]
     fn a_quota_counts_empty_files_too() {
         let folder = TempDir::new();
         for n in 0..25 {

@@ -503,6 +503,29 @@ fn an_error_names_the_file_that_it_is_about() {
     assert_eq!(session.sender.application.failure(), Some(&Failure::Refused(reason.to_owned())));
 }
 
+/// Others may have large files read for as long as they like.
+#[test]
+fn a_question_with_which_no_thread_has_begun_is_answered_after_a_second() {
+    let (from, to) = (TempDir::new(), TempDir::new());
+    let files = outgoing(&from, &[noise(1_000), noise(2_000)]);
+    fs::write(to.path().join("file-0.bin"), b"something else").expect("writable");
+    let finalizer = Finalizer::without_thread();
+    let mut session = Session::new(files, &to, &finalizer, calm());
+    let mut arrived_by = |millis| {
+        while session.network.now < Instant::ZERO + Duration::from_millis(millis) {
+            session.step();
+        }
+        session.receiver.application.files()[0].arrived
+    };
+    assert_eq!([arrived_by(900), arrived_by(2_000)], [0, 1_000]);
+    while !session.is_over() {
+        session.step();
+        finalizer.work();
+    }
+    let name = "file-0 (1).bin".to_owned();
+    assert_eq!(session.verdicts(), [Some(Verdict::Kept { name }), kept(1)]);
+}
+
 #[test]
 fn a_file_that_is_too_large_is_refused_and_others_are_not() {
     let (from, to) = (TempDir::new(), TempDir::new());

@@ -93,20 +93,28 @@ impl Disk for SystemDisk {
 
     fn files_below(&self, folder: &Path) -> io::Result<Vec<StoredFile>> {
         let mut found = Vec::new();
-        let mut folders = vec![fs::read_dir(folder)?];
-        while let Some(folder) = folders.pop() {
+        let mut entries = fs::read_dir(folder)?;
+        // One at a time is open, however many there are.
+        let mut folders = Vec::new();
+        loop {
             // What is gone by now takes nothing.
-            for entry in folder.flatten() {
+            for entry in entries.flatten() {
                 let Ok(there) = entry.metadata() else { continue };
                 if there.is_dir() {
-                    folders.extend(fs::read_dir(entry.path()));
+                    folders.push(entry.path());
                 }
                 if there.is_file() || there.is_dir() {
                     found.extend(stored(entry.path(), &there));
                 }
             }
+            entries = loop {
+                match folders.pop().map(fs::read_dir) {
+                    Some(Ok(entries)) => break entries,
+                    Some(Err(_)) => {}
+                    None => return Ok(found),
+                }
+            };
         }
-        Ok(found)
     }
 
     fn helpers(&self) -> Helpers {

@@ -126,7 +126,7 @@ pub enum Announcement {
 /// What a file is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Its number in its session. A file that is announced or asked about for the first time has the next one, from 0.
+    /// Its number in its session: the next one, from 0, in the frame that names it first, a question or not.
     pub number: u32,
     /// Its name as the sender knows it, or its path in a folder that was announced: not safe to use (see
     /// [`super::Place`]).
