@@ -7,6 +7,7 @@
 mod aggregate;
 mod app;
 mod arrivals;
+mod balancer;
 mod capture_point;
 mod check;
 mod datagrams;
@@ -25,6 +26,7 @@ mod meter;
 mod network;
 mod outcome;
 mod packet;
+mod pattern;
 mod periods;
 mod probe;
 mod program;
@@ -68,8 +70,9 @@ pub use run_log::{ResendCause, Resent, RunLog};
 pub use side::Side;
 pub use sizes::SizeDistribution;
 pub use spec::{
-    Ends, FlowSizes, FlowSpec, LinkSpec, MeasureSpec, Movement, OnOff, PeriodSpread, Places,
-    RadioPath, RadioSpec, Routing, RunSpec, TransportSpec, UdpConfig, Workload,
+    Balancing, Ends, FabricEnds, FabricSpec, FlowSizes, FlowSpec, HostChoice, HostPair, LinkSpec,
+    MeasureSpec, Movement, OnOff, Pattern, PeriodSpread, Places, RadioPath, RadioSpec, Routing,
+    RunSpec, TransportSpec, UdpConfig, Workload,
 };
 pub use validate::{MAX_DATAGRAM, MAX_PACKET, validate};
 pub use wire::{FIRST_CAPTURED_PORT, Wire};
