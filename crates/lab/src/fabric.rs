@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use weir_net::{LinkConfig, Numbering};
-use weir_scene::topology::{Edge, Fabric, Forwarding, Graph, Port, Route, Tier, Topology as Built};
-use weir_scene::{Balancing, FabricEnds, FabricSpec, HostChoice, LinkSpec};
+use weir_scene::topology::{Edge, Fabric, Graph, Port, Route, Tier, Topology as Built};
+use weir_scene::{Balancing, FabricEnds, FabricSpec, Forwarding, HostChoice, LinkSpec, OneWay};
 use weir_units::Rate;
 
 use crate::direction::{Direction, FULL_PACKET, mean_rate, shape};
@@ -80,7 +80,7 @@ pub(crate) fn fabric(topology: &Topology, flows: &[&Flow]) -> BuiltFabric {
     let edges: Vec<Edge> =
         skeleton.ports.iter().map(|port| edge(topology, &skeleton, port)).collect();
     let hosts = skeleton.hosts;
-    let forwarding = Arc::new(Forwarding::new(skeleton.nodes, &edges, 0..hosts));
+    let forwarding = Arc::new(Forwarding::new(skeleton.nodes, &ways(&edges), 0..hosts));
     let ends: Vec<FabricEnds> = flows.iter().map(|flow| flow.fabric_ends(hosts as u32)).collect();
     let links = edges.into_iter().map(|edge| LinkSpec {
         name: edge.name,
@@ -105,11 +105,15 @@ pub(crate) fn switches(graph: &Graph, balancing: Balancing) -> Option<FabricSpec
         return None;
     }
     let ends = graph.spans.iter().flat_map(|span| [span.from, span.to]);
-    let forwarding = Arc::new(Forwarding::new(graph.nodes.clone(), &graph.edges, ends));
+    let forwarding = Arc::new(Forwarding::new(graph.nodes.clone(), &ways(&graph.edges), ends));
     let node = |node: usize| HostChoice::Node(node as u32);
     let ends =
         graph.spans.iter().map(|span| FabricEnds { from: node(span.from), to: node(span.to) });
     Some(FabricSpec { balancing, forwarding, ends: ends.collect() })
+}
+
+fn ways(edges: &[Edge]) -> Vec<OneWay> {
+    edges.iter().map(|edge| OneWay { from: edge.from, to: edge.to, cost: edge.cost }).collect()
 }
 
 fn edge(topology: &Topology, fabric: &Fabric, port: &Port) -> Edge {

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use weir_units::{Duration, Instant, Rng, mix, stream};
 
+use crate::forwarding::Forwarding;
 use crate::packet::{Direction, Packet};
 use crate::spec::{Balancing, FabricSpec, FlowSpec, HostPair};
-use crate::topology::Forwarding;
 
 /// The switches of a network, and the ends of its flows.
 pub(crate) struct Balancer {

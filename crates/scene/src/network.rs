@@ -9,6 +9,7 @@ use weir_units::{Duration, Instant, Rng};
 use crate::balancer::{Balancer, CHOSEN};
 use crate::check::TraceHash;
 use crate::error::SpecError;
+use crate::forwarding::Forwarding;
 use crate::link::{HostedLink, PacketLink};
 use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
@@ -169,10 +170,21 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         self.balancer.is_some()
     }
 
-    /// The links between two hosts, forward and back, if each switch took the first that it may.
-    pub(crate) fn example_path(&self, ends: HostPair) -> Option<[Vec<usize>; 2]> {
+    /// The routes of a flow between two hosts, forward and back, over the fastest links that switches may
+    /// choose; `speed` of a link says how fast it is.
+    pub(crate) fn widest_routes(
+        &self,
+        flow: &FlowSpec,
+        ends: HostPair,
+        speed: &dyn Fn(usize) -> u64,
+    ) -> Option<[Vec<usize>; 2]> {
         let tables = self.balancer.as_ref()?.forwarding();
-        Some([tables.path(ends.from, ends.to)?, tables.path(ends.to, ends.from)?])
+        let way = |example, from, to| {
+            let [before, behind] = own_links(example, tables);
+            Some([before, &tables.widest_path(from, to, speed)?, behind].concat())
+        };
+        let HostPair { from, to } = ends;
+        Some([way(&flow.route_forward, from, to)?, way(&flow.route_reverse, to, from)?])
     }
 
     /// How many monitored links lie on a flow's way.
@@ -428,6 +440,14 @@ fn note_drops<L: Clone>(notes: &mut RunLog, index: u32, link: &mut HostedLink<L>
     });
 }
 
+/// A flow's own links, before and behind those among which switches choose.
+fn own_links<'a>(route: &'a [usize], tables: &Forwarding) -> [&'a [usize]; 2] {
+    let is_own = |link: &&usize| tables.head(**link as u32).is_none();
+    let (before, rest) = route.split_at(route.iter().take_while(is_own).count());
+    let behind = rest.iter().rev().take_while(is_own).count();
+    [before, &rest[rest.len() - behind..]]
+}
+
 impl Routes {
     fn new(flow: &FlowSpec, links: &[LinkSpec]) -> Self {
         let indices = |route: &[usize]| route.iter().map(|&link| link as u32).collect();
@@ -448,10 +468,8 @@ impl Routes {
         let HostPair { from, to } = balancer.ends(index);
         let tables = balancer.forwarding();
         let way = |example: &[usize], from: u32, to: u32| {
-            let is_own = |link: &&usize| tables.head(**link as u32).is_none();
-            let before = example.iter().take_while(is_own).map(|link| *link as u32);
-            let after = example.iter().rev().take_while(is_own).map(|link| *link as u32);
-            let mut way: Vec<u32> = before.collect();
+            let [before, behind] = own_links(example, tables);
+            let mut way: Vec<u32> = before.iter().map(|link| *link as u32).collect();
             let mut node = Some(from);
             for _ in 0..tables.hops(from, to).unwrap_or_default() {
                 let only = node.and_then(|node| match tables.choices(node, to) {
@@ -461,9 +479,7 @@ impl Routes {
                 node = only.and_then(|link| tables.head(link));
                 way.push(only.unwrap_or(CHOSEN));
             }
-            let mut after: Vec<u32> = after.collect();
-            after.reverse();
-            way.extend(after);
+            way.extend(behind.iter().map(|link| *link as u32));
             way.into_boxed_slice()
         };
         Self {

@@ -1,8 +1,10 @@
 //! Recorder of a run: samples while it runs, and the result tables at its end.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use weir_net::Service;
 use weir_trace::{ArrivalRow, FlowRow, LinkRow, QueueRow, SampleRow, SummaryRow, jain_index};
 use weir_units::{Bytes, Instant};
 
@@ -150,7 +152,7 @@ fn flow_row<Q: EventQueue, L: Clone + Debug>(
     net: &Network<Q, L>,
 ) -> FlowRow {
     let ends = net.flow_ends(index);
-    let route = route(described, ends.map(|(from, to)| HostPair { from, to }), net);
+    let route = route(described, ends.map(|(from, to)| HostPair { from, to }), spec, net);
     let capacity = |from, to| capacity_mbps(&route[0], spec, net, from, to);
     let mut row = flow.flow_stats().row(index, described, capacity);
     if let (Workload::File { size }, Some(span)) =
@@ -164,13 +166,18 @@ fn flow_row<Q: EventQueue, L: Clone + Debug>(
     row
 }
 
-/// The links that a flow crosses forward and back; between hosts that were drawn, an example of them.
+/// The links that a flow crosses forward and back; where switches choose, the fastest that it may.
 fn route<'a, Q: EventQueue, L: Clone + Debug>(
     described: &'a FlowSpec,
     ends: Option<HostPair>,
+    spec: &RunSpec,
     net: &Network<Q, L>,
 ) -> [Cow<'a, [usize]>; 2] {
-    match ends.and_then(|ends| net.example_path(ends)) {
+    let speed = |link: usize| match &spec.links[link].config.service {
+        Service::Rate(rate) | Service::Shaper { rate, .. } => rate.initial.as_bits_per_sec(),
+        _ => u64::MAX,
+    };
+    match ends.and_then(|ends| net.widest_routes(described, ends, &speed)) {
         Some(ways) => ways.map(Cow::Owned),
         None => [&described.route_forward, &described.route_reverse].map(|way| way.into()),
     }
@@ -212,12 +219,14 @@ fn arrivals<Q: EventQueue, L: Clone + Debug>(
 ) -> Vec<ArrivalRow> {
     let mut rows = Vec::new();
     for (flow, described) in flows.iter_mut().zip(&spec.flows) {
+        let mut routes = BTreeMap::new();
         rows.extend(flow.take_arrivals().into_iter().map(|arrival| {
             let size = Bytes(arrival.row.size_bytes);
             let span = arrival.end.map(|end| (arrival.start, end));
             let ends = arrival.row.from_node.zip(arrival.row.to_node);
-            let route = route(described, ends.map(|(from, to)| HostPair { from, to }), net);
-            let slowdown = span.and_then(|span| slowdown(size, span, &route, spec, net));
+            let ends = ends.map(|(from, to)| HostPair { from, to });
+            let route = routes.entry(ends).or_insert_with(|| route(described, ends, spec, net));
+            let slowdown = span.and_then(|span| slowdown(size, span, route, spec, net));
             ArrivalRow { slowdown, ..arrival.row }
         }));
     }

@@ -6,7 +6,6 @@
 mod chain;
 mod dumbbell;
 mod fabric;
-mod forwarding;
 mod graph;
 mod lab_router;
 
@@ -20,7 +19,6 @@ use crate::spec::LinkSpec;
 pub use chain::{Chain, Hop, Span, parking_lot_spans};
 pub use dumbbell::Dumbbell;
 pub use fabric::{Fabric, Port, Tier};
-pub use forwarding::Forwarding;
 pub use graph::{Edge, Graph};
 pub use lab_router::{LabRouter, Relay};
 

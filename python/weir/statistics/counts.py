@@ -68,7 +68,7 @@ def two_samples(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def chi_square_tail(statistic: float, freedom: int) -> float:
-    """The probability of a chi-square of at least this, by its finite series (Abramowitz 26.4.4 f.).
+    """The probability of a chi-square of at least this (Abramowitz and Stegun, 26.4.4 f.).
 
     With no degree of freedom there is nothing that could differ: 1.
     """

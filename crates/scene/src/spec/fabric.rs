@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use weir_units::{Duration, Rng};
 
-use crate::topology::Forwarding;
+use crate::forwarding::Forwarding;
 
 /// A network whose switches choose among links, and between which of its hosts flows run.
 #[derive(Clone, Debug)]

@@ -105,22 +105,12 @@ impl Fabric {
 
 #[cfg(test)]
 mod tests {
-    use weir_net::LinkConfig;
-
-    use super::super::{Edge, Forwarding};
     use super::*;
+    use crate::forwarding::{Forwarding, OneWay};
 
     fn forwarding(fabric: &Fabric) -> Forwarding {
-        let edge = |port: &Port| Edge {
-            name: fabric.name(port),
-            from: port.from,
-            to: port.to,
-            cost: 1,
-            config: LinkConfig::default(),
-            monitored: true,
-        };
-        let edges: Vec<Edge> = fabric.ports.iter().map(edge).collect();
-        Forwarding::new(fabric.nodes.clone(), &edges, 0..fabric.hosts)
+        let ways = fabric.ports.iter().map(|port| OneWay { from: port.from, to: port.to, cost: 1 });
+        Forwarding::new(fabric.nodes.clone(), &ways.collect::<Vec<_>>(), 0..fabric.hosts)
     }
 
     /// The number of ways from one node to another.

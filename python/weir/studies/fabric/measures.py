@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from weir.dynamics.fabric import largest_over_mean
 from weir.results.results import Results
 from weir.statistics.counts import chi_square_tail
 from weir.statistics.intervals import Estimate, mean_interval
@@ -56,14 +57,20 @@ def retransmitted(results: Results, label: str) -> Estimate:
     return mean_interval(found["retransmits"], (0.0, 1.0))
 
 
-def largest_use(results: Results, label: str) -> Estimate:
-    """What the uplink of the leaves with the most bytes carried, over their mean, over the seeds."""
-    own = results.links.join(_runs(results, label), on="run").filter(
-        pl.col("name").str.contains("^leaf[0-9]+-spine")
+def spurious(results: Results, label: str) -> Estimate:
+    """The share of retransmissions of what was not lost, over the seeds in which there are any."""
+    own = results.flows.join(_runs(results, label), on="run")
+    again = pl.col("retransmits").sum()
+    found = own.group_by("run", maintain_order=True).agg(
+        pl.when(again > 0).then(pl.col("retransmits_spurious").sum() / again).alias("share")
     )
-    carried = pl.col("delivered_bytes")
-    found = own.group_by("run", maintain_order=True).agg(carried.max() / carried.mean())
-    return mean_interval(found["delivered_bytes"], (1.0, None))
+    return mean_interval(found["share"], (0.0, 1.0))
+
+
+def largest_use(results: Results, label: str) -> Estimate:
+    """Bytes of the fullest uplink of the leaves over the mean of all, over the seeds."""
+    own = results.links.join(_runs(results, label), on="run")
+    return largest_over_mean(own, "^leaf[0-9]+-spine")
 
 
 def largest_loads(results: Results, label: str, links: Sequence[str], flows: int) -> list[int]:
@@ -153,7 +160,9 @@ def _jain(value: pl.Expr) -> pl.Expr:
 
 def _longest(results: Results, label: str) -> list[float | None]:
     connections = _arrivals(results, label)
-    rows = connections if connections.height else results.flows.join(_runs(results, label), on="run")
+    rows = (
+        connections if connections.height else results.flows.join(_runs(results, label), on="run")
+    )
     found = rows.group_by("run", maintain_order=True).agg(
         pl.when(pl.col("fct_s").is_not_null().all()).then(pl.col("fct_s").max() * 1e6)
     )

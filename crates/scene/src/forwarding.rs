@@ -6,10 +6,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
-use super::Edge;
-
-/// The links from which each node may choose on its way to each host. Links have their positions in the
-/// list of edges.
+/// The links from which each node may choose on its way to each host. A link is known by its
+/// position in the list that the tables were made from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Forwarding {
     /// The nodes' names, from which switches derive their random streams.
@@ -26,25 +24,40 @@ pub struct Forwarding {
     members: Vec<Box<[u32]>>,
 }
 
+/// A one-way link between two nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OneWay {
+    /// The node it leaves.
+    pub from: usize,
+    /// The node it enters.
+    pub to: usize,
+    /// What it adds to the cost of a way.
+    pub cost: u32,
+}
+
 const NO_ROW: u32 = u32::MAX;
 const UNREACHABLE: u8 = u8::MAX;
 /// The group of a node from which no way leads on.
 const NO_GROUP: u32 = 0;
 
 impl Forwarding {
-    /// Tables for the way over `edges` to each of `hosts`, which are nodes.
+    /// Tables for the way over `links` to each of `hosts`, which are nodes.
     ///
     /// # Panics
     /// If a link or a host is at no node.
-    pub fn new(names: Vec<String>, edges: &[Edge], hosts: impl IntoIterator<Item = usize>) -> Self {
+    pub fn new(
+        names: Vec<String>,
+        links: &[OneWay],
+        hosts: impl IntoIterator<Item = usize>,
+    ) -> Self {
         let nodes = names.len();
         let mut entering = vec![Vec::new(); nodes];
-        for (index, edge) in (0u32..).zip(edges) {
-            entering[edge.to].push((index, edge));
+        for (index, link) in (0u32..).zip(links) {
+            entering[link.to].push((index, link));
         }
         let mut tables = Self {
             names,
-            heads: edges.iter().map(|edge| edge.to as u32).collect(),
+            heads: links.iter().map(|link| link.to as u32).collect(),
             rows: vec![NO_ROW; nodes],
             members: vec![Box::default()],
             ..Self::default()
@@ -109,6 +122,48 @@ impl Forwarding {
         Some(path)
     }
 
+    /// The way whose slowest link is the fastest, of those on which a packet may go: links are as fast as
+    /// `speed` says. The first such way, if there are several; `None` if no way leads there.
+    pub fn widest_path(
+        &self,
+        from: u32,
+        host: u32,
+        speed: &dyn Fn(usize) -> u64,
+    ) -> Option<Vec<usize>> {
+        self.widest(from, host, speed).map(|(_, mut path)| {
+            path.reverse();
+            path
+        })
+    }
+
+    /// How fast it is, and its links from the last to the first.
+    fn widest(
+        &self,
+        node: u32,
+        host: u32,
+        speed: &dyn Fn(usize) -> u64,
+    ) -> Option<(u64, Vec<usize>)> {
+        if node == host {
+            return Some((u64::MAX, Vec::new()));
+        }
+        let mut best: Option<(u64, Vec<usize>)> = None;
+        for &link in self.choices(node, host) {
+            let own = speed(link as usize);
+            if best.as_ref().is_some_and(|(known, _)| own <= *known) {
+                continue;
+            }
+            let Some((rest, mut path)) = self.widest(self.heads[link as usize], host, speed) else {
+                continue;
+            };
+            let reached = own.min(rest);
+            if best.as_ref().is_none_or(|(known, _)| reached > *known) {
+                path.push(link as usize);
+                best = Some((reached, path));
+            }
+        }
+        best
+    }
+
     fn cell(&self, node: u32, host: u32) -> usize {
         self.rows[host as usize] as usize * self.names.len() + node as usize
     }
@@ -117,32 +172,32 @@ impl Forwarding {
     fn add_row(
         &mut self,
         host: usize,
-        entering: &[Vec<(u32, &Edge)>],
+        entering: &[Vec<(u32, &OneWay)>],
         known: &mut BTreeMap<(u32, Vec<u32>), u32>,
     ) {
         let mut distance = vec![(u64::MAX, u64::MAX); entering.len()];
         distance[host] = (0, 0);
         let mut frontier = BinaryHeap::from([Reverse(((0u64, 0u64), host))]);
         let beyond =
-            |(cost, hops): (u64, u64), edge: &Edge| (cost + u64::from(edge.cost), hops + 1);
+            |(cost, hops): (u64, u64), link: &OneWay| (cost + u64::from(link.cost), hops + 1);
         while let Some(Reverse((reached, node))) = frontier.pop() {
             if reached > distance[node] {
                 continue;
             }
-            for (_, edge) in &entering[node] {
-                let through = beyond(reached, edge);
-                if through < distance[edge.from] {
-                    distance[edge.from] = through;
-                    frontier.push(Reverse((through, edge.from)));
+            for (_, link) in &entering[node] {
+                let through = beyond(reached, link);
+                if through < distance[link.from] {
+                    distance[link.from] = through;
+                    frontier.push(Reverse((through, link.from)));
                 }
             }
         }
         let mut choices: Vec<Vec<u32>> = vec![Vec::new(); entering.len()];
         for (node, links) in entering.iter().enumerate() {
             let reached = distance[node];
-            for (index, edge) in links.iter().filter(|_| reached.0 < u64::MAX) {
-                if edge.from != host && beyond(reached, edge) == distance[edge.from] {
-                    choices[edge.from].push(*index);
+            for (index, link) in links.iter().filter(|_| reached.0 < u64::MAX) {
+                if link.from != host && beyond(reached, link) == distance[link.from] {
+                    choices[link.from].push(*index);
                 }
             }
         }
@@ -164,8 +219,6 @@ impl Forwarding {
 
 #[cfg(test)]
 mod tests {
-    use weir_net::LinkConfig;
-
     use super::*;
 
     /// Links with their costs between nodes of one letter each.
@@ -174,15 +227,13 @@ mod tests {
         nodes.sort_unstable();
         nodes.dedup();
         let number = |node: char| nodes.iter().position(|known| *known == node).unwrap();
-        let edges = links.iter().map(|(ends, cost)| {
+        let links = links.iter().map(|(ends, cost)| {
             let ends: Vec<usize> = ends.chars().map(number).collect();
-            let config = LinkConfig::default();
-            let name = String::new();
-            Edge { name, from: ends[0], to: ends[1], cost: *cost, config, monitored: true }
+            OneWay { from: ends[0], to: ends[1], cost: *cost }
         });
-        let edges: Vec<Edge> = edges.collect();
+        let links: Vec<OneWay> = links.collect();
         let names = nodes.iter().map(char::to_string).collect();
-        let forwarding = Forwarding::new(names, &edges, hosts.chars().map(number));
+        let forwarding = Forwarding::new(names, &links, hosts.chars().map(number));
         (nodes, forwarding)
     }
 
@@ -195,6 +246,18 @@ mod tests {
         assert_eq!(forwarding.hops(0, 3), Some(2));
         assert_eq!(forwarding.path(0, 3), Some(vec![0, 2]));
         assert_eq!(forwarding.path(3, 3), Some(vec![]));
+    }
+
+    #[test]
+    fn the_widest_way_avoids_slow_links_wherever_they_are() {
+        let links = [("ab", 1), ("ac", 1), ("bd", 1), ("cd", 1)];
+        let (_, forwarding) = tables(&links, "d");
+        let with = |speeds: [u64; 4]| forwarding.widest_path(0, 3, &|link| speeds[link]);
+        assert_eq!(with([10, 10, 10, 10]), Some(vec![0, 2]));
+        assert_eq!(with([1, 10, 10, 10]), Some(vec![1, 3]));
+        assert_eq!(with([10, 10, 1, 10]), Some(vec![1, 3]));
+        assert_eq!(with([10, 5, 1, 10]), Some(vec![1, 3]));
+        assert_eq!(with([5, 10, 5, 1]), Some(vec![0, 2]));
     }
 
     #[test]
