@@ -280,7 +280,7 @@ def test_contributing_names_files_that_exist() -> None:
 
 
 def test_the_readme_is_short() -> None:
-    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 200
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 130
 
 
 def test_every_study_has_a_page_with_its_picture_and_a_line() -> None:

@@ -20,7 +20,8 @@ from weir.running.execution import Execution
 from weir.scenario.source import SIM
 from weir.search import goals
 from weir.search import space as spaces
-from weir.search.hunt import SearchOptions, Target, decisive, search
+from weir.search.findings import Target, decisive
+from weir.search.hunt import SearchOptions, search
 from weir.search.journal import Answer, Journal
 
 BOUNDS = """

@@ -22,11 +22,12 @@ from weir.cli.help import Verb
 from weir.running.execution import Execution
 from weir.scenario.plans import World, scenario_plan
 from weir.scenario.source import SIM, Overrides, Source, parse_assignments, read
-from weir.search import goals, hunt
+from weir.search import findings, goals, hunt
 from weir.search import space as spaces
 from weir.search.expressions import Expression
+from weir.search.findings import Finding, Target
 from weir.search.goals import Aim
-from weir.search.hunt import Finding, SearchOptions, Target
+from weir.search.hunt import SearchOptions
 
 _HELP = (
     "Goals are "
@@ -84,18 +85,18 @@ def search(
     if aim.minimise is not None or aim.maximise is not None:
         targets = [_own(aim, path, keys, overrides, in_world)]
     else:
-        found = goals.hunts(goal or [], aim.stack, aim.against)
-        targets = [Target.of(one, keys, overrides, in_world, path) for one in found]
-    findings = []
+        hunts = goals.hunts(goal or [], aim.stack, aim.against)
+        targets = [Target.of(one, keys, overrides, in_world, path) for one in hunts]
+    found = []
     for target in targets:
         finding = hunt.search(target, tried, how, lambda text: output.note(text, quiet=quiet))
         _write(finding, how, quiet=quiet)
-        findings.append(finding)
+        found.append(finding)
     if json:
-        output.print_json("search", [hunt.as_json(finding) for finding in findings])
+        output.print_json("search", [findings.as_json(finding) for finding in found])
         return
-    for finding in findings:
-        lines = [f"{finding.sentence}.", *hunt.lines_of(finding)]
+    for finding in found:
+        lines = [f"{finding.sentence}.", *findings.lines_of(finding)]
         output.show(Group(*(Text(line) for line in lines)))
 
 
@@ -133,8 +134,8 @@ def _write(finding: Finding, how: Execution, *, quiet: bool) -> None:
     folder = Path(finding.journal)
     command = shlex.join(["weir", *sys.argv[1:]])
     file = folder / "found.toml"
-    write_text(file, hunt.scenario_text(finding).rstrip("\n"))
-    write_text(folder / "conform.toml", hunt.conform_text(finding, command).rstrip("\n"))
+    write_text(file, findings.scenario_text(finding).rstrip("\n"))
+    write_text(folder / "conform.toml", findings.conform_text(finding, command).rstrip("\n"))
     output.note(f"Scenario: {file}", quiet=quiet)
     output.note(f"Case: weir conform {folder / 'conform.toml'}", quiet=quiet)
     if quiet or finding.value.mean is None:
@@ -160,7 +161,7 @@ def _picture(finding: Finding, how: Execution, file: Path) -> Path:
     results = plans.run_plan(plan, plans.Reporting.NONE, **vars(inner))
     names = results.flows.select("flow", pl.col("name").cast(pl.String))
     samples = results.samples.join(names, on="flow")
-    at = hunt.decisive(_curves(samples))
+    at = findings.decisive(_curves(samples))
     width = _MOMENT_SHARE * seconds
     figure = pictures.moment(samples, width if at is None else at, width)
     (picture,) = figure.save(Path(finding.journal), ["svg"])

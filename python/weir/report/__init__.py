@@ -32,7 +32,7 @@ __all__ = [
 
 def preload() -> None:
     """Reads what drawing a report needs: best called while runs take place."""
-    scripts.vega()
+    scripts.packed_vega()
 
 
 def write_animation(animation: Animation, path: Path) -> Path:

@@ -35,7 +35,7 @@ def render(report: Report) -> str:
         style=Markup(_style(kinds)),  # noqa: S704 - our own file
         drawings=drawings,
         scripts=[Markup(text) for text in _scripts(kinds)],  # noqa: S704
-        vega=Markup(scripts.vega() if "spec" in kinds else ""),  # noqa: S704
+        vega=Markup(scripts.packed_vega() if "spec" in kinds else ""),  # noqa: S704
     )
     return page
 

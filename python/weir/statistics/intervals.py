@@ -279,6 +279,13 @@ def share_interval(successes: int, n: int) -> Estimate:
     return Estimate(mean, min(max(0.0, middle - half), mean), max(min(1.0, middle + half), mean), n)
 
 
+def percent_interval(successes: int, n: int) -> Estimate:
+    """The same in percent."""
+    share = share_interval(successes, n)
+    low, mean, high = (None if v is None else 100 * v for v in (share.lo, share.mean, share.hi))
+    return Estimate(mean, low, high, n)
+
+
 def t_quantile(freedom: float) -> float:
     """How many standard errors the interval reaches to either side, by Student's t."""
     return student.quantile(freedom, 0.5 + LEVEL / 2)

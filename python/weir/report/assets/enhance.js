@@ -20,13 +20,21 @@
     return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, stays(key, inner) ? inner : coloured(inner)]));
   };
   const specs = new Map();
-  // The library runs when the first figure needs it: it takes longer than all else on the page.
+  // Unpacked at once, so that a page that is printed has it. It runs when the first figure needs it:
+  // that takes longer than all else on the page.
+  let library;
+  const unpacked = (async () => {
+    const bytes = Uint8Array.from(atob(document.getElementById("vega").textContent), (c) => c.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    library = await new Response(stream).text();
+  })();
   const load = () => {
     const script = document.createElement("script");
-    script.textContent = document.getElementById("vega").textContent;
+    script.textContent = library;
     document.head.append(script);
   };
   const draw = (plot) => {
+    if (library === undefined) return void unpacked.then(() => draw(plot));
     if (!("vegaEmbed" in window)) load();
     if (!specs.has(plot)) specs.set(plot, JSON.parse(document.getElementById(plot.dataset.spec).textContent));
     const spec = specs.get(plot);

@@ -21,7 +21,7 @@ from weir.kernel.recipe import CONTROLS
 from weir.results.results import Results
 from weir.scenario.source import SIM, VIRTUAL
 from weir.scenario.sweep import Plan
-from weir.statistics.intervals import Estimate, mean_interval, share_interval
+from weir.statistics.intervals import mean_interval, percent_interval
 from weir.studies.identify.paths import PATHS, WORKLOADS
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _summary(found: Sequence[Found]) -> Iterator[Cell]:
             "no candidate, called unknown": [not one.names for one in others],
         }
         for row, truths in shares.items():
-            yield cell(SUMMARY, row, path, "%", _percent(sum(truths), len(truths)))
+            yield cell(SUMMARY, row, path, "%", percent_interval(sum(truths), len(truths)))
         sizes = [len(one.names) for one in known if one.names]
         yield cell(SUMMARY, "names in a class", path, "", mean_interval(sizes, (1.0, None)))
 
@@ -190,7 +190,7 @@ def _limited(found: Sequence[tuple[str, Found]]) -> Iterator[Cell]:
             "called unknown": sum(not one.names for one in own),
         }
         for row, count in counts.items():
-            yield cell(LIMITED, row, work, "%", _percent(count, len(own)))
+            yield cell(LIMITED, row, work, "%", percent_interval(count, len(own)))
 
 
 def _false_names(found: Sequence[tuple[str, Found]]) -> Iterator[str]:
@@ -211,7 +211,7 @@ def _confusion(found: Sequence[Found]) -> Iterator[Cell]:
         own = [one for one in found if one.stack == stack]
         names = Counter(", ".join(one.names) or UNKNOWN for one in own)
         for name, count in names.most_common():
-            yield cell(CONFUSION, stack, name, "%", _percent(count, len(own)))
+            yield cell(CONFUSION, stack, name, "%", percent_interval(count, len(own)))
 
 
 def _errors(found: Sequence[Found]) -> Iterator[Cell]:
@@ -219,12 +219,6 @@ def _errors(found: Sequence[Found]) -> Iterator[Cell]:
         own = [one for one in found if one.stack == stack and one.error is not None]
         errors = mean_interval([100 * (one.error or 0.0) for one in own], (0.0, None))
         yield cell(ERRORS, stack, "mean error", "%", errors)
-
-
-def _percent(count: int, of: int) -> Estimate:
-    share = share_interval(count, of)
-    low, mean, high = (None if v is None else 100 * v for v in (share.lo, share.mean, share.hi))
-    return Estimate(mean, low, high, share.n)
 
 
 def _findings(found: Sequence[Found], rows: Sequence[Cell], settings: Settings) -> Iterator[str]:

@@ -7,11 +7,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::secs;
+use crate::common::secs;
 use weir_net::{
     CakeConfig, ChokeConfig, Classifier, CodelConfig, CodelLaw, DropList, DualPi2Config,
     EcnStepConfig, FqCodelConfig, FqConfig, FqPieConfig, GilbertElliott, Hosts, Impairments,

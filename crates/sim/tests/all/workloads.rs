@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
-mod common;
-
-use common::{Flow, Path, over, secs};
+use crate::common::{Flow, Path, over, secs};
 use weir_scene::{OnOff, Outcome, PeriodSpread, TransportSpec, Workload};
 use weir_sim::run;
 use weir_trace::FlowRow;

@@ -1,7 +1,5 @@
 //! A few lines from parameters to a run, for tests that read as scripts.
 
-#![allow(dead_code, reason = "each test binary uses a part of it")]
-
 use weir_net::{Limit, LinkConfig};
 use weir_scene::topology::{Access, Dumbbell, Topology};
 use weir_scene::{

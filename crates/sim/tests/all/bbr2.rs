@@ -1,9 +1,7 @@
 //! What the comments of BBRv2's source (`tcp_bbr2.c`) and draft-cardwell-iccrg-bbr-congestion-control-02 aim for, next to
 //! version 1: low loss, 1 % of random loss tolerated, and a share for CUBIC.
 
-mod common;
-
-use common::{Flow, Path, secs};
+use crate::common::{Flow, Path, secs};
 use weir_scene::Outcome;
 use weir_sim::run;
 use weir_units::{BufferSize, Duration, Rate, Ratio};

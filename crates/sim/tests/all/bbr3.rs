@@ -1,8 +1,6 @@
 //! What draft-ietf-ccwg-bbr claims for BBRv3, over one bottleneck of 50 Mbit/s.
 
-mod common;
-
-use common::{Flow, Path, secs};
+use crate::common::{Flow, Path, secs};
 use weir_scene::Outcome;
 use weir_sim::run;
 use weir_units::{BufferSize, Duration, Rate, Ratio};

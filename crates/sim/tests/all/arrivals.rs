@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
-mod common;
-
 use std::sync::Arc;
 
-use common::{Flow, Path, over, secs};
+use crate::common::{Flow, Path, over, secs};
 use weir_net::{Impairments, LinkConfig};
 use weir_scene::{FlowSizes, Outcome, Pattern, RunSpec, SizeDistribution, Workload};
 use weir_sim::{QueueKind, RunOptions, run, run_with};

@@ -1,8 +1,6 @@
 //! Queue disciplines against what their sources promise for senders that listen.
 
-mod common;
-
-use common::{Flow, over, secs, spec_of};
+use crate::common::{Flow, over, secs, spec_of};
 use weir_net::{
     CakeConfig, ChokeConfig, Classifier, DualPi2Config, FqConfig, FqPieConfig, Hosts, Limit,
     LinkConfig, PieConfig, PieLaw, QueueConfig, RedConfig,

@@ -1,8 +1,6 @@
 //! Controllers that listen to routers, over wired links whose agents speak to them.
 
-mod common;
-
-use common::{Flow, Path};
+use crate::common::{Flow, Path};
 use weir_net::feedback::{
     AntiEcnConfig, Capacity, DraiConfig, QuickStartConfig, RcpConfig, XcpConfig,
 };

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
-mod common;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use common::{Flow, Path, secs};
+use crate::common::{Flow, Path, over, secs};
 use weir_net::{
     DropRecord, GilbertElliott, Impairments, Jitter, LinkConfig, Order, Reorder, Spread,
 };
@@ -59,10 +57,10 @@ fn mixed() -> RunSpec {
         Flow::bulk("rack/cubic").jittered(100),
         Flow::bulk("sack/reno").starting(1).stopping(7).jittered(100),
         Flow::file("go-back-n(8)/none", 300_000),
-        Flow::new(common::over("rack/bbr"), Workload::Request { request, response, gap }),
+        Flow::new(over("rack/bbr"), Workload::Request { request, response, gap }),
         Flow::udp(rate.clone()).jittered(10),
-        Flow::new(common::over("newreno/vegas"), rate).starting(2),
-        Flow::new(common::over("rack/reno"), poisson),
+        Flow::new(over("newreno/vegas"), rate).starting(2),
+        Flow::new(over("rack/reno"), poisson),
         Flow::udp(periods),
     ];
     let path = Path { forward: random(), reverse: random(), ..Path::default() };

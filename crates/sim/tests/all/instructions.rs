@@ -10,11 +10,9 @@
     reason = "one test tells the other, or why it rests"
 )]
 
-mod common;
-
 use std::process::Command;
 
-use common::{Flow, spec_of};
+use crate::common::{Flow, spec_of};
 use weir_net::{Limit, LinkConfig};
 use weir_scene::topology::{Access, Dumbbell};
 use weir_scene::{MeasureSpec, RunSpec};
@@ -73,7 +71,7 @@ fn count(millis: u64) -> Option<(u64, u64)> {
     let run = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(this)
-        .args(["--exact", "the_measured_run", "--nocapture", "--test-threads=1"])
+        .args(["--exact", "instructions::the_measured_run", "--nocapture", "--test-threads=1"])
         .env(SIMULATED, millis.to_string())
         .output()
         .ok()?;

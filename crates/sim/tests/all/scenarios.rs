@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, reason = "a test fails by it")]
 
-mod common;
-
 use std::fmt::Write as _;
 
-use common::{Flow, Path, over, secs};
+use crate::common::{Flow, Path, over, secs};
 use weir_net::{Impairments, LinkConfig, Service};
 use weir_scene::{RunSpec, TransportSpec, Workload};
 use weir_sim::{SimError, run};

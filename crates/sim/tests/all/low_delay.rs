@@ -1,8 +1,6 @@
 //! What their sources say of Prague, BBRv2 with marks, LEDBAT and Copa, over one bottleneck.
 
-mod common;
-
-use common::{Flow, Path, secs};
+use crate::common::{Flow, Path, over, secs};
 use weir_net::{EcnStepConfig, Limit, LinkConfig, QueueConfig, StepThreshold};
 use weir_scene::topology::{Access, Dumbbell};
 use weir_scene::{Ends, FlowSpec, MeasureSpec, Outcome, RunSpec, TransportSpec};
@@ -43,7 +41,7 @@ fn under_step_marking(stacks: &[&str], rtts_ms: &[u64]) -> Outcome {
             name: format!("flow {index}"),
             route_forward: route.forward,
             route_reverse: route.reverse,
-            transport: common::over(stack),
+            transport: over(stack),
             workload: Flow::bulk(stack).workload,
             start: Instant::ZERO,
             stop: None,

@@ -1,0 +1,13 @@
+//! Scenario files, and what is run from them. One program: each costs a link, and a copy of what is generic.
+
+mod arrivals;
+mod canonical;
+mod docs;
+mod errors;
+mod fabric;
+mod library;
+mod radio;
+mod routes;
+mod run;
+mod scripts;
+mod worlds;
