@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
+from importlib.resources import files
 from itertools import product
 
 import polars as pl
 import pytest
+from made import described
 
+from weir import _native
+from weir.cells.protocol import Settings
 from weir.dynamics.fabric import largest_over_mean, size_groups, worst_queue_ms
 from weir.studies.fabric import measures
 
@@ -71,3 +75,31 @@ def test_a_hash_that_prefers_a_way_is_found() -> None:
     assert (measures.balls_in_bins([16] * 200, 16, 4).mean or 0.0) < 1e-6
     assert (measures.balls_in_bins([4] * 200, 16, 4).mean or 0.0) < 1e-6, "too even is none either"
     assert measures.balls_in_bins([], 16, 4).mean is None
+
+
+def test_ecmp_spreads_flows_over_ways_as_balls_over_bins() -> None:
+    text = (files("weir.studies") / "fabric/fat-tree.toml").read_text(encoding="utf-8")
+    scenario = _native.Scenario.parse(text, [], "fat-tree.toml")
+    ways = described("fabric").constants["ways"]
+    loads = []
+    for seed in range(1, 201):
+        links = pl.DataFrame(scenario.run(seed).table("links"))
+        packets = links.filter(pl.col("name").is_in(ways))["delivered_packets"].to_list()
+        each = sum(packets) // 16
+        assert sum(packets) == 16 * each
+        assert all(count % each == 0 for count in packets)
+        loads.append(max(packets) // each)
+    assert (measures.balls_in_bins(loads, 16, 4).mean or 0.0) > 0.01
+
+
+def test_every_scenario_of_the_study_can_run() -> None:
+    study = described("fabric")
+    sources = study.sources(Settings())
+    assert {"figure 17", "ECMP", "hadoop", "slow uplink, spray"} <= set(sources)
+    for label, source in sources.items():
+        point = [(key, value) for key, value in source.overrides if key != "measure.repeat"]
+        scenario = _native.Scenario.parse(source.text, point, label)
+        scenario.check("sim")
+        if label != "figure 17":  # there one way leads from host to host
+            with pytest.raises(_native.ScenarioError, match="only world sim"):
+                scenario.check("udp")

@@ -55,6 +55,9 @@ impl Topology {
             let example = fabric.ports.last().map(|port| fabric.name(port)).unwrap_or_default();
             let allowed = format!("a link leads from one node to the next, as in {example}");
             require(known, format!("{section}.link"), format!("'{}'", port.link), allowed)?;
+            let twice = self.port[..index].iter().any(|other| other.link == port.link);
+            let value = format!("'{}'", port.link);
+            require(!twice, format!("{section}.link"), value, "another port has this link")?;
             port.impair.check(&format!("{section}.impair"))?;
         }
         Ok(())

@@ -252,6 +252,7 @@ fn what_makes_no_sense_is_refused_by_key_and_value() {
         (LEAVES, &[("topology.routing", "flowlet(fast)")]),
         (LEAVES, &[("topology.delay", "0s"), ("topology.queue", "1bdp")]),
         (LEAVES, &[("topology.port", r#"[{ link = "leaf0-leaf1" }]"#)]),
+        (LEAVES, &[("topology.port", r#"[{ link = "h0-leaf0" }, { link = "h0-leaf0" }]"#)]),
         (LEAVES, &[("flow.0.to", "h16")]),
         (LEAVES, &[("flow.0.from", "h1"), ("flow.0.to", "h1")]),
         (LEAVES, &[("flow.0.workload", incast)]),

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
-from weir.dynamics.fabric import largest_over_mean
+from weir.cells.cells import cell
+from weir.cells.protocol import Cell
+from weir.dynamics.fabric import GROUPS, largest_over_mean, size_groups, worst_queue_ms
 from weir.results.results import Results
 from weir.statistics.counts import chi_square_tail
 from weir.statistics.intervals import Estimate, mean_interval
@@ -71,6 +73,29 @@ def largest_use(results: Results, label: str) -> Estimate:
     """Bytes of the fullest uplink of the leaves over the mean of all, over the seeds."""
     own = results.links.join(_runs(results, label), on="run")
     return largest_over_mean(own, "^leaf[0-9]+-spine")
+
+
+def slowdown_cells(results: Results, label: str, flow: str) -> Iterator[Cell]:
+    """Percentiles of slowdowns in groups of 5 % of a flow's connections by size.
+
+    Connections of one size are one group.
+    """
+    named = results.flows.filter(pl.col("name") == flow).select("run", "flow")
+    own = _arrivals(results, label).join(named, on=["run", "flow"])
+    groups = size_groups(own, min(GROUPS, own["size_bytes"].n_unique()))
+    for number, group in enumerate(groups, 1):
+        place = f"slowdown of {flow}", f"{number}: {group.up_to_bytes}"
+        for found in group.slowdown:
+            ours = Estimate(found.value, found.lo, found.hi, found.n)
+            yield cell(*place, f"P{found.percent:g}", "ratio", ours, note=found.refusal)
+        share = Estimate(group.not_ended / group.n, None, None, group.n)
+        yield cell(*place, "not ended", "share", share)
+
+
+def worst_queue_us(results: Results, label: str) -> Estimate:
+    """The P99 of the queueing delay at the port where it is largest, over the seeds."""
+    worst = worst_queue_ms(results.links.join(_runs(results, label), on="run"))
+    return mean_interval(worst["queue_delay_ms_p99"] * 1e3, (0.0, None))
 
 
 def largest_loads(results: Results, label: str, links: Sequence[str], flows: int) -> list[int]:
