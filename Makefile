@@ -34,7 +34,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-ui bench-report studies seeds docs site pictures lock clean
+.PHONY: help setup build foreign wheel crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-trees bench-ui bench-report studies seeds docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -168,6 +168,9 @@ bench-flood: $(NATIVE) ## A receiver under a minute of eleven kinds of attack, a
 bench-kills: $(NATIVE) ## 300 transfers through a bad path, in clear and sealed, with 300 kills of sender, receiver and relay
 	$(BIN)/python -m bench.kills
 	$(BIN)/python -m bench.kills --key
+
+bench-trees: $(NATIVE) ## A folder of 20,000 files, with links and a 4 GB sparse file, and kills of sender and receiver
+	$(BIN)/python -m bench.trees
 
 bench-ui: $(NATIVE) $(TOOLS) $(PAGE) ## Frame rate of weir ui while it explores a run of five million packets
 	$(BIN)/python -m bench.ui

@@ -118,8 +118,8 @@ class Site:
             (folder / "key").write_text(os.urandom(32).hex())
             (folder / "key").chmod(0o600)
             self.key = ("--key-file", folder / "key")
-        receiver = _free_port()
-        self.address = _free_port()
+        receiver = free_port()
+        self.address = free_port()
         bind = ("--bind", receiver)
         self.programs = {
             "receiver": Program("recv", "--dir", self.inbox, *bind, *self.key),
@@ -136,7 +136,7 @@ class Site:
             program.kill()
 
 
-def _free_port() -> str:
+def free_port() -> str:
     """A free loopback address; a killed process returns to it."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
         one.bind(("127.0.0.1", 0))

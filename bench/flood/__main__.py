@@ -1,6 +1,6 @@
 """The command `python -m bench.flood`.
 
-Eleven kinds of attacker attack a `weir recv` at once, from thousands of loopback addresses. An
+Thirteen kinds of attacker attack a `weir recv` at once, from thousands of loopback addresses. An
 honest sender sends it a large file and another one sends small files. The command measures the
 receiver's memory, how much longer the large file takes, and the longest time between small files.
 """
@@ -31,7 +31,7 @@ def flood(
     ] = ",".join(map(str, ADDRESSES)),
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Attacks a receiver in eleven ways, and measures the effect on honest senders."""
+    """Attacks a receiver in thirteen ways, and measures the effect on honest senders."""
     kinds = tuple(only.split(",")) if only else tuple(KINDS)
     for kind in kinds:
         if kind not in KINDS:
@@ -45,11 +45,21 @@ def flood(
         for wait in waits
         if wait.longest_s > IN_TIME_S
     ]
+    faults += [
+        f"'{wait.attack}' of {wait.addresses} addresses attacks and is not turned away for its form"
+        for wait in waits
+        if not wait.attacks
+    ]
     faults += [f"'{one.attack}' publishes no other content" for one in injected if one.wrong]
     faults += [
         f"'{one.attack}' delays and ends nothing"
         for one in injected
         if one.attack not in injection.HARMFUL and (one.reconnects or one.complete < one.transfers)
+    ]
+    faults += [
+        f"'{one.attack}' attacks and is not turned away for its form"
+        for one in injected
+        if one.attack in injection.HARMFUL and not one.reconnects
     ]
     if json_:
         more = {"waits": list(map(asdict, waits)), "injected": list(map(asdict, injected))}
@@ -64,10 +74,12 @@ def flood(
         print(f"answers to attackers in form: {_counts(outcome.heard)}")
         for wait in waits:
             what = f"{wait.attack} from {wait.addresses} addresses"
-            print(f"{what}: honest users end within {wait.longest_s:.1f} s")
+            answers = f"{wait.heard} attackers heard, {wait.turned_away} turned away"
+            print(f"{what}: honest users end within {wait.longest_s:.1f} s; {answers}")
         for one in injected:
             what = f"{one.forged} forged datagrams, {one.reconnects} connections lost"
             done = f"{one.complete} of {one.transfers} files complete, {one.wrong} wrong"
+            done += f", {one.seconds:.1f} s"
             print(f"{one.attack}: {what}, {done}")
         print("holds" if not faults else f"does not hold: {'; '.join(faults)}")
     sys.exit(1 if faults else 0)

@@ -1,4 +1,4 @@
-"""Eleven kinds of attacker: generators that send a datagram or open a connection at each step.
+"""Thirteen kinds of attacker: generators that send a datagram or open a connection at each step.
 
 An attacker that the receiver turns away because of a wrong form attacks nothing. So each that has
 an answer to expect counts the answers that it wants, and those that turn it away.
@@ -28,15 +28,18 @@ from bench.flood.segments import (
 NETWORKS = 40
 """Attackers have addresses of this many networks of 127.0.0.0/8."""
 _HELLO = struct.Struct("!4sBI")
-_HEADER = struct.Struct("!BQ32sB")
+VERSION = 3
+"""Of the file protocol (docs/transfer.md): a sender of another one is turned away."""
+_HEADER = struct.Struct("!IQ32sHqIH")
+"""Number, size, hash, permissions, time, and length of the name."""
+_ENTRY = struct.Struct("!BIHqIH")
 _LEAST_PIECE = 64
 """A receiver refuses shorter datagrams."""
-_DATAGRAM_FILE = struct.Struct("!BIQ32sB")
 _HOARD = 300
 """Connections that an attacker keeps open at a time."""
-_HAVE, _KEPT, _ALREADY, _REFUSED, _WAIT = 16, 17, 18, 20, 25
-_WELCOME = frozenset({_HAVE, _WAIT})
-_JUDGED = _WELCOME | {_KEPT, _ALREADY, _REFUSED}
+_HAVE, _KEPT, _ALREADY, _REFUSED, _WORKING, _WAIT, _WANTED = 16, 17, 18, 20, 22, 25, 27
+WELCOME = frozenset({_HAVE, _WAIT})
+_JUDGED = WELCOME | {_KEPT, _ALREADY, _REFUSED, _WORKING, _WANTED}
 """First bytes of a receiver's frames to a sender in form (docs/transfer.md, "Protocol")."""
 
 
@@ -63,8 +66,10 @@ class Target:
 
     def hello(self, files: int) -> bytes:
         """The first frame, in the version that honest senders speak."""
-        spoken = (at[4] for one in self.recorded if (at := one[one.find(b"WEIR") :])[:4] == b"WEIR")
-        return _checked(_HELLO.pack(b"WEIR", next(spoken, 1), files))
+        spoken = {at[4] for one in self.recorded if (at := one[one.find(b"WEIR") :])[:4] == b"WEIR"}
+        if spoken - {VERSION}:
+            raise RuntimeError(f"honest senders speak version {spoken}, attackers {VERSION}")
+        return _checked(_HELLO.pack(b"WEIR", VERSION, files))
 
 
 Kind = Callable[[random.Random, Target], Iterator[None]]
@@ -159,7 +164,7 @@ def _hoard(
     target: Target,
     act: Callable[[Connection], None],
     kind: str,
-    wanted: frozenset[int] | None = _WELCOME,
+    wanted: frozenset[int] | None = WELCOME,
 ) -> Iterator[None]:
     """Opens connections and keeps them, the oldest as long as there is space for them.
 
@@ -201,15 +206,42 @@ def announcers(rng: random.Random, target: Target) -> Iterator[None]:
 
     def act(connection: Connection) -> None:
         existing = rng.random() < 0.5
-        one = _file(1 << 60, bytes(32), b"f")
-        if existing:
-            one = _file(target.known_size, target.known_hash, b"known")
-        frames = target.hello(400) + one * 400
-        for start in range(0, len(frames), 1_400):
-            connection.say(start, frames[start : start + 1_400])
-        connection.hear()
+        one = (target.known_size, target.known_hash, b"known")
+        if not existing:
+            one = (1 << 60, bytes(32), b"f")
+        _say_all(connection, target.hello(400) + b"".join(_file(n, *one) for n in range(400)))
 
     return _hoard(rng, target, act, "announcers", _JUDGED)
+
+
+def askers(rng: random.Random, target: Target) -> Iterator[None]:
+    """Connections that ask hundreds of times whether the receiver has a large file."""
+
+    def act(connection: Connection) -> None:
+        one = (target.known_size, target.known_hash, b"known")
+        asked = (_checked(b"\x08" + _header(n, *one)) for n in range(400))
+        _say_all(connection, target.hello(400) + b"".join(asked))
+
+    return _hoard(rng, target, act, "askers", _JUDGED)
+
+
+def folders(rng: random.Random, target: Target) -> Iterator[None]:
+    """Connections that make a hundred folders and links."""
+
+    def act(connection: Connection) -> None:
+        top = rng.randbytes(4).hex()
+        paths = [top, *(f"{top}/{n}" for n in range(100))]
+        made = (_checked(_entry(9, n, path)) for n, path in enumerate(paths))
+        linked = (_checked(_entry(11, 101 + n, f"{top}/l{n}", "0")) for n in range(100))
+        _say_all(connection, target.hello(201) + b"".join(made) + b"".join(linked))
+
+    return _hoard(rng, target, act, "folders", _JUDGED)
+
+
+def _say_all(connection: Connection, frames: bytes) -> None:
+    for start in range(0, len(frames), 1_400):
+        connection.say(start, frames[start : start + 1_400])
+    connection.hear()
 
 
 def tiny_datagrams(rng: random.Random, target: Target) -> Iterator[None]:
@@ -217,7 +249,8 @@ def tiny_datagrams(rng: random.Random, target: Target) -> Iterator[None]:
 
     def act(connection: Connection) -> None:
         size = 8_000_000
-        header = _checked(_DATAGRAM_FILE.pack(4, _LEAST_PIECE, size, rng.randbytes(32), 1) + b"f")
+        announced = struct.pack("!BI", 4, _LEAST_PIECE) + _header(0, size, rng.randbytes(32), b"f")
+        header = _checked(announced)
         connection.say(0, target.hello(1) + header)
         for n in range(0, size // _LEAST_PIECE, 600):
             connection.send_datagram(n * _LEAST_PIECE, b"x" * _LEAST_PIECE)
@@ -229,7 +262,7 @@ def partials(rng: random.Random, target: Target) -> Iterator[None]:
     """Connections that begin large files and leave them."""
 
     def act(connection: Connection) -> None:
-        frames = target.hello(1) + _file(50_000_000, rng.randbytes(32), b"f")
+        frames = target.hello(1) + _file(0, 50_000_000, rng.randbytes(32), b"f")
         frames += _checked(struct.pack("!BQQ", 2, 0, 65_536))
         connection.say(0, frames + b"x" * 1_000)
 
@@ -243,7 +276,7 @@ def litter(rng: random.Random, target: Target) -> Iterator[None]:
         if connection.is_open:
             connection.say(0, beginning(rng, target))
             yield
-            target.hear("litter", connection, _WELCOME)
+            target.hear("litter", connection, WELCOME)
             connection.reset()
         connection.close()
         yield
@@ -252,12 +285,21 @@ def litter(rng: random.Random, target: Target) -> Iterator[None]:
 def beginning(rng: random.Random, target: Target) -> bytes:
     """The announcement of a large file and its first byte; more bytes may follow it."""
     size = 50_000_000
-    frames = target.hello(1) + _file(size, rng.randbytes(32), b"f")
+    frames = target.hello(1) + _file(0, size, rng.randbytes(32), b"f")
     return frames + _checked(struct.pack("!BQQ", 2, 0, size)) + b"x"
 
 
-def _file(size: int, digest: bytes, name: bytes) -> bytes:
-    return _checked(_HEADER.pack(1, size, digest, len(name)) + name)
+def _file(number: int, size: int, digest: bytes, name: bytes) -> bytes:
+    return _checked(b"\x01" + _header(number, size, digest, name))
+
+
+def _header(number: int, size: int, digest: bytes, name: bytes) -> bytes:
+    return _HEADER.pack(number, size, digest, 0o644, 0, 0, len(name)) + name
+
+
+def _entry(kind: int, number: int, path: str, target: str = "") -> bytes:
+    texts = _ENTRY.pack(kind, number, 0o755, 0, 0, len(path)) + path.encode()
+    return texts + (struct.pack("!H", len(target)) + target.encode() if target else b"")
 
 
 def _checked(frame: bytes) -> bytes:
@@ -270,6 +312,8 @@ ANSWERED = {
     "silent",
     "hello_only",
     "announcers",
+    "askers",
+    "folders",
     "tiny_datagrams",
     "partials",
     "litter",
@@ -287,6 +331,8 @@ KINDS: dict[str, Kind] = {
         silent,
         hello_only,
         announcers,
+        askers,
+        folders,
         tiny_datagrams,
         partials,
         litter,

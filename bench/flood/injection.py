@@ -13,6 +13,7 @@ import selectors
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,10 +21,12 @@ from functools import partial
 from pathlib import Path
 
 from bench.flood.measure import receiver
-from bench.flood.segments import ACK, RST, Address, Segment, emit, parse
+from bench.flood.segments import ACK, RST, Address, Segment, emit, options, parse
 from weir.transfer import files
 
 _BYTES = 300_000
+_FEW = 40_000
+"""Of a file whose connections are ended again and again: each brings about 4 kB."""
 _FROM = 20
 """Datagrams of a transfer before the first forged one: the handshake is over."""
 
@@ -39,6 +42,8 @@ class Injected:
     forged: int
     transfers: int
     complete: int
+    seconds: float
+    """What the transfers took."""
     wrong: int
     """Files under their name with another content than any that was sent."""
     reconnects: int
@@ -67,8 +72,7 @@ def blind(rng: random.Random, seen: bytes) -> bytes | None:
     """Resets and data with guessed ports and numbers."""
     del seen
     ports = rng.randrange(1 << 16), rng.randrange(1 << 16)
-    flags, payload = rng.choice([(RST, b""), (RST | ACK, b""), (ACK, rng.randbytes(1_000))])
-    return emit(Segment(*ports, rng.randrange(1 << 32), rng.randrange(1 << 32), flags, payload))
+    return _guessed(rng, ports)
 
 
 def blind_in_ports(rng: random.Random, seen: bytes) -> bytes | None:
@@ -76,9 +80,16 @@ def blind_in_ports(rng: random.Random, seen: bytes) -> bytes | None:
     segment = parse(seen)
     if segment is None:
         return None
-    ports = segment.source, segment.destination
+    return _guessed(rng, (segment.source, segment.destination))
+
+
+def _guessed(rng: random.Random, ports: tuple[int, int]) -> bytes:
     flags, payload = rng.choice([(RST, b""), (RST | ACK, b""), (ACK, rng.randbytes(1_000))])
-    return emit(Segment(*ports, rng.randrange(1 << 32), rng.randrange(1 << 32), flags, payload))
+    # Segments without timestamps are dropped where both ends have them (RFC 7323 §3.2).
+    times = bytes([1, 1, 8, 10]) + rng.randbytes(8)
+    return emit(
+        Segment(*ports, rng.randrange(1 << 32), rng.randrange(1 << 32), flags, payload), times
+    )
 
 
 def _after(seen: bytes, flags: int, payload: bytes) -> bytes | None:
@@ -87,7 +98,7 @@ def _after(seen: bytes, flags: int, payload: bytes) -> bytes | None:
         return None
     following = (segment.seq + len(segment.payload)) & 0xFFFFFFFF
     ports = segment.source, segment.destination
-    return emit(Segment(*ports, following, segment.ack, flags, payload))
+    return emit(Segment(*ports, following, segment.ack, flags, payload), options(seen))
 
 
 ATTACKS: dict[str, tuple[Forge, bool]] = {
@@ -100,12 +111,16 @@ ATTACKS: dict[str, tuple[Forge, bool]] = {
 }
 """Each with whether the transfer has a key."""
 HARMFUL = {"on the path, resets", "on the path, data"}
-"""These can end a connection: without a key they look like those of the other end."""
+"""These can end a connection: without a key they look like those of the other end. One that ends
+none was turned away for its form."""
 
 
 def measure(attack: str, transfers: int = 10, every: int = 5, seed: int = 1) -> Injected:
     """Transfers with a forged datagram after every few that pass, in both directions."""
     forge, sealed = ATTACKS[attack]
+    size = _BYTES
+    if attack in HARMFUL:
+        transfers, size = min(transfers, 3), _FEW
     rng = random.Random(f"{attack} {seed}")  # noqa: S311
     complete = reconnects = wrong = 0
     with tempfile.TemporaryDirectory(prefix="weir-inject-") as name:
@@ -117,9 +132,10 @@ def measure(attack: str, transfers: int = 10, every: int = 5, seed: int = 1) -> 
             receiver(folder / "in", *options) as (_, address),
             _path(address, rng, forge, every) as (front, forged),
         ):
+            began = time.monotonic()
             for n in range(transfers):
                 path = folder / f"file-{n}"
-                path.write_bytes(os.urandom(_BYTES))
+                path.write_bytes(os.urandom(size))
                 sent = files.send(
                     [path],
                     f"{front[0]}:{front[1]}",
@@ -131,8 +147,8 @@ def measure(attack: str, transfers: int = 10, every: int = 5, seed: int = 1) -> 
                 reconnects += sent.session["reconnects"]
                 there = folder / "in" / path.name
                 wrong += there.is_file() and there.read_bytes() != path.read_bytes()
-            count = forged()
-    return Injected(attack, count, transfers, complete, wrong, reconnects)
+            count, seconds = forged(), time.monotonic() - began
+    return Injected(attack, count, transfers, complete, seconds, wrong, reconnects)
 
 
 def _send_to(front: socket.socket, to: Address, made: bytes) -> None:

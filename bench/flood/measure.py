@@ -188,7 +188,7 @@ def record(folder: Path, receiver: Address) -> tuple[list[bytes], bytes]:
         threading.Thread(target=work, daemon=True).start()
     to = "{}:{}".format(*front.getsockname())
     (row,) = _sent(path, to).files
-    return recorded, bytes.fromhex(row["blake3"])
+    return recorded, bytes.fromhex(row["blake3"] or "")
 
 
 def _sent(path: Path, to: str) -> files.Sent:

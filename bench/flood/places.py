@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import multiprocessing
+import multiprocessing.sharedctypes
 import os
 import random
 import re
@@ -18,13 +19,15 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
-from bench.flood.attackers import Target, beginning
+from bench.flood.attackers import WELCOME, Target, beginning
 from bench.flood.segments import Address, Connection
 from weir.base.errors import WeirError
 from weir.pathtest.client import Client
@@ -37,7 +40,10 @@ _CONNECTIONS = 1_100
 """More than a receiver has places."""
 _TRIES = 5
 _KEY = bytes(range(32))
-Open = Callable[[], Address]
+_ASKED_EVERY = 100
+"""One in this many connections waits for its answer."""
+Counts: TypeAlias = "multiprocessing.sharedctypes.SynchronizedArray[int]"
+"""How often attackers were heard, and turned away because of their form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +54,20 @@ class Wait:
     addresses: int
     times_s: tuple[float, ...]
     """Each infinite if it failed."""
+    heard: int
+    """How often an attacker got an answer that one in form gets, or a connection,"""
+    turned_away: int
+    """and how often it was turned away because of its form."""
 
     @property
     def longest_s(self) -> float:
         """The longest time."""
         return max(self.times_s)
+
+    @property
+    def attacks(self) -> bool:
+        """Whether attackers were in form: if not, nothing was measured."""
+        return self.heard > self.turned_away
 
 
 def host(number: int, addresses: int) -> str:
@@ -61,10 +76,10 @@ def host(number: int, addresses: int) -> str:
     return f"127.{10 + number // 250}.{1 + number % 250}.9"
 
 
-# The attacks: each runs in a process of its own until it is killed.
+# The attacks: each runs in a process of its own until it is killed, and counts what it hears.
 
 
-def crumbs(address: Address, addresses: int) -> None:
+def crumbs(address: Address, addresses: int, counts: Counts) -> None:
     """Connections that announce a file and bring one new byte every 2.5 s."""
     rng, target = random.Random(1), Target(address, (), b"", 0)  # noqa: S311
     kept: list[tuple[Connection, int]] = []
@@ -76,6 +91,9 @@ def crumbs(address: Address, addresses: int) -> None:
                 continue
             connection, brought = kept[n]
             connection.hear()
+            if brought <= 1:
+                target.hear("crumbs", connection, WELCOME)
+                counts[:] = [target.heard["crumbs"], target.turned_away["crumbs"]]
             if connection.is_open:
                 connection.say(len(beginning(rng, target)) + brought, b"x")
                 kept[n] = connection, brought + 1
@@ -92,16 +110,20 @@ def _begun(rng: random.Random, target: Target, source: str) -> Connection:
     return connection
 
 
-def litterers(address: Address, addresses: int) -> None:
+def litterers(address: Address, addresses: int, counts: Counts) -> None:
     """Connections that begin a file with one byte and reset, as fast as they can."""
     rng, target = random.Random(1), Target(address, (), b"", 0)  # noqa: S311
     for n in itertools.count():
         connection = _begun(rng, target, host(n, addresses))
+        if n % _ASKED_EVERY == 0 and connection.is_open:
+            time.sleep(0.1)
+            target.hear("litter", connection, WELCOME)
+            counts[:] = [target.heard["litter"], target.turned_away["litter"]]
         connection.reset()
         connection.close()
 
 
-def idle_clients(address: Address, addresses: int) -> None:
+def idle_clients(address: Address, addresses: int, counts: Counts) -> None:
     """TCP connections that say nothing, opened again when they are closed."""
     selector = selectors.DefaultSelector()
     opened = 0
@@ -115,13 +137,14 @@ def idle_clients(address: Address, addresses: int) -> None:
                 one.connect(address)
                 one.setblocking(False)
                 selector.register(one, selectors.EVENT_READ)
+                counts[0] += 1
         for key, _ in selector.select(1.0):
             selector.unregister(key.fileobj)
             if isinstance(key.fileobj, socket.socket):
                 key.fileobj.close()
 
 
-def drips(address: Address, addresses: int) -> None:
+def drips(address: Address, addresses: int, counts: Counts) -> None:
     """UDP sockets that send one byte a second each."""
     sockets = []
     for n in range(max(150, addresses)):
@@ -134,6 +157,7 @@ def drips(address: Address, addresses: int) -> None:
         for one in sockets:
             with suppress(OSError):
                 one.sendto(b"x", address)
+                counts[0] += 1
         time.sleep(max(0.0, began + 1.0 - time.monotonic()))
 
 
@@ -148,10 +172,11 @@ def program(*command: str) -> Iterator[Address]:
     with subprocess.Popen(argv, stdout=null, stderr=subprocess.PIPE, text=True) as process:
         try:
             for line in process.stderr or ():
-                if found := re.search(r"(?:listening on|relay\w*) ([\d.]+):(\d+)", line):
+                if found := re.search(r"(?:listening on|relay:) ([\d.]+):(\d+)", line):
                     break
             else:
                 raise RuntimeError(f"{command} does not listen")
+            threading.Thread(target=process.communicate, daemon=True).start()
             yield found[1], int(found[2])
         finally:
             process.kill()
@@ -233,7 +258,8 @@ def measure(
     attacked, attackers, honest = ATTACKS[attack]
     spawn = multiprocessing.get_context("spawn")
     with attacked() as address:
-        work = spawn.Process(target=attackers, args=(address, addresses), daemon=True)
+        counts: Counts = spawn.Array("q", 2)
+        work = spawn.Process(target=attackers, args=(address, addresses, counts), daemon=True)
         work.start()
         try:
             time.sleep(begins_s)
@@ -246,4 +272,4 @@ def measure(
         finally:
             work.kill()
             work.join()
-    return Wait(attack, addresses, tuple(times))
+    return Wait(attack, addresses, tuple(times), heard=counts[0], turned_away=counts[1])

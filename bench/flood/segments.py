@@ -56,6 +56,11 @@ def parse(datagram: bytes) -> Segment | None:
     return Segment(source, destination, seq, ack, flags, datagram[(offset >> 4) * 4 :])
 
 
+def options(datagram: bytes) -> bytes:
+    """The options of a segment."""
+    return datagram[_HEADER.size : (datagram[12] >> 4) * 4]
+
+
 def _checksum(datagram: bytearray) -> int:
     """RFC 9293's, over the segment, the protocol's number and the length."""
     padded = datagram + b"\0" * (len(datagram) % 2)

@@ -13,7 +13,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,11 +44,13 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="studies; all by default")
     parser.add_argument("--size", choices=SIZES, default=SIZES[0])
     parser.add_argument("--write", action="store_true", help="write the times into the docs")
+    parser.add_argument("--jobs", help="runs at a time; a study's own number by default")
     given = parser.parse_args()
+    options = ["--jobs", given.jobs] if given.jobs else []
     took = {}
     for name in given.names or _studies():
         print(f"study {name}, {given.size} size", flush=True)
-        took[name] = _run(name, given.size)
+        took[name] = _run(name, ["--size", given.size, *options])
         print(f"study {name}: {took[name]}", flush=True)
         if given.write:
             write(took, given.size)
@@ -65,10 +67,10 @@ def _studies() -> list[str]:
     return [row["name"] for row in json.loads(listed.stdout)["rows"]]
 
 
-def _run(name: str, size: str) -> Took:
+def _run(name: str, options: Sequence[str]) -> Took:
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     done = subprocess.run(  # noqa: S603 - our own command
-        [*WEIR, "study", name, "--size", size], check=False, stderr=subprocess.PIPE, text=True
+        [*WEIR, "study", name, *options], check=False, stderr=subprocess.PIPE, text=True
     )
     wall, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime

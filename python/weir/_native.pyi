@@ -828,6 +828,7 @@ def receive_files(
     *,
     max_size: str | None,
     max_files: int,
+    folders: bool,
     once: bool,
     on_event: Callable[[str, Any], object],
     memory: str,

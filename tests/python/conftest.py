@@ -104,7 +104,7 @@ REAL_TIME = {
     *("test_link", "test_markup"),
     *("test_netns", "test_network_api", "test_pathtest"),
     *("test_pathtest_paths", "test_relay", "test_schemas"),
-    *("test_seal", "test_tcp", "test_transfer", "test_trust", "test_udp_vs_tcp"),
+    *("test_seal", "test_tcp", "test_transfer", "test_trees", "test_trust", "test_udp_vs_tcp"),
     *("test_validate_kernel", "test_worlds"),
 }
 """Files with tests that depend on the clock, or use the network of the machine.

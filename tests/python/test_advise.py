@@ -18,6 +18,7 @@ import weir
 from weir import _native
 from weir.advice import choices, outcomes, predictions, words
 from weir.advice.decision import Role, Verdict, decide
+from weir.advice.options import AdviceOptions
 from weir.advice.predictions import Prediction, predictive
 from weir.advice.table import cells
 from weir.base.errors import InputError
@@ -192,6 +193,17 @@ def test_no_advice_is_built_on_a_model_that_fails(lossy: Measurement) -> None:
     found, checked = outcomes.outcome(replace(wrong, loads=loads), options, None, repeat=2, seed=1)
     assert checked.refusal is not None
     assert {one.option.stack: one.runs for one in found} == {"bbr": 2, "cubic": 2}
+
+
+def test_controllers_to_try_have_labels_and_parameters(lossy: Measurement) -> None:
+    tried = AdviceOptions(stacks="keen=cubic(beta=0.9,c=1),bbr")
+    assert lossy.flow is not None
+    options = choices.options(lossy.flow, tried.names())
+    found = [(one.name, one.stack) for one in options]
+    assert ("keen", "cubic(beta=0.9,c=1)") in found
+    assert ("bbr", "bbr") in found
+    with pytest.raises(InputError, match="--stacks: a is given twice"):
+        AdviceOptions(stacks="a=bbr,a=reno").names()
 
 
 def test_rates_are_never_negative() -> None:

@@ -12,8 +12,11 @@ from jsonschema import Draft202012Validator
 from test_schemas import registry
 
 import weir
-from weir.comparison.neighbour import neighbours
+from weir.comparison.contrasts import contrasts
+from weir.comparison.neighbour import HEADERS, _compare, neighbours, sentences
+from weir.report.compose import compose
 from weir.results import schemas
+from weir.statistics.intervals import mean_interval
 
 WORDS = ("compare", "bbr", "--against", "cubic", "--duration", "8s", "--repeat", "2", "--quiet")
 
@@ -73,6 +76,53 @@ def test_the_command_prints_and_repeats_it(invoke: Invoke, tmp_path: Path) -> No
     assert found == [2, 2]
     manifest = json.loads(next(tmp_path.glob("results/compare/*/manifest.json")).read_text())
     assert "--against cubic" in json.dumps(manifest)
+
+
+def test_the_neighbour_alone_is_compared_with_nothing(shared: weir.Results) -> None:
+    found = contrasts(shared)
+    assert {contrast.series for contrast in found} == {"bbr"}
+    assert {contrast.reference for contrast in found} == {"cubic"}
+
+
+def test_the_report_has_shares_harm_and_times_with_their_reading(shared: weir.Results) -> None:
+    report = compose(shared)
+    assert report.title == "bbr next to cubic"
+    assert report.question.startswith("What does bbr take from a flow of cubic")
+    section = next(one for one in report.sections if one.title == "Next to rack/cubic")
+    (table,) = section.tables
+    assert [row[0].text for row in table.cells] == ["cubic", "cubic", "bbr", "bbr"]
+    assert [row[1].text for row in table.cells] == ["0.5bdp", "2bdp"] * 2
+    assert list(table.headers[2:]) == [*HEADERS, "verdict on the harm"]
+    said = report.sections[0].points[:2]
+    assert all(text.startswith("bbr next to rack/cubic, topology.queue ") for text in said)
+    assert all("% of all goodput, and the neighbour loses" in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("harms", "words"),
+    [
+        ([0.80, 0.82, 0.81], ", more than next to its own kind (+31.00 ± "),
+        ([0.20, 0.22, 0.21], ", less than next to its own kind (-29.00 ± "),
+        ([0.501, 0.499, 0.500], ", as next to its own kind (0.00 ± "),
+        ([0.9, 0.1, 0.6], "; whether more than next to its own kind (+3.33 ± "),
+    ],
+)
+def test_the_reading_follows_from_the_paired_differences(harms: list[float], words: str) -> None:
+    base = {"point": {}, "neighbour": "cubic", "share": mean_interval(harms)}
+    rows = [
+        {**base, "label": name, "series": name, "harm": mean_interval(values), "more": None}
+        for name, values in (("cubic", [0.5, 0.5, 0.5]), ("mine", harms))
+    ]
+    both = {"cubic": dict.fromkeys(range(3), 0.5), "mine": dict(enumerate(harms))}
+    _compare(rows, both, 0.01)
+    (said,) = sentences(rows)
+    assert words in said
+
+
+def test_a_notebook_has_the_table_too(shared: weir.Results) -> None:
+    page = shared._repr_html_()
+    assert "<caption>Next to rack/cubic</caption>" in page
+    assert "<b>bbr next to rack/cubic, topology.queue 0.5bdp: it has " in page
 
 
 def test_a_neighbour_that_is_no_stack_is_refused_by_name(invoke: Invoke) -> None:

@@ -8,8 +8,11 @@ from made import compared, sealed
 
 import weir
 from weir.base.errors import InputError
+from weir.report.compose import compose
+from weir.report.model import ReportTable
 from weir.results import manifest
 from weir.results.joining import LETTERS, join
+from weir.results.results import Results
 
 
 @pytest.fixture(scope="module")
@@ -84,3 +87,29 @@ def test_damage_is_one_line(invoke: Invoke, tmp_path: Path) -> None:
     ran = invoke("report", whole.path, damaged.path, "--out", tmp_path / "out")
     assert ran.exit_code == 2
     assert "not as Weir writes results" in ran.stderr
+
+
+def test_worlds_are_mixed_only_with_a_word(sources: list[weir.Results], tmp_path: Path) -> None:
+    both = join([source.path for source in sources], tmp_path)
+    assert both.mixture == ""
+    headers = {table.title: table.headers for table in _tables(both)}
+    assert "world" not in [*headers["Measures"], *headers["Cases"]]
+    cases = [
+        {**case, "world": "udp"} if case["label"].startswith("B: ") else case for case in both.cases
+    ]
+    mixed = Results(both.path, {**both.manifest, "cases": cases})
+    said = compose(mixed).sections[0].warnings[0]
+    assert said.startswith("The cases ran in different worlds: A: ")
+    assert " in the simulator; B: " in said
+    assert said.endswith(
+        " in world udp, real UDP in real time. Differences between them are also differences of "
+        "their worlds."
+    )
+    for table in _tables(mixed):
+        if table.title in ("Measures", "Cases"):
+            worlds = [row[list(table.headers).index("world")].text for row in table.cells]
+            assert set(worlds) == {"sim", "udp"}
+
+
+def _tables(results: Results) -> list[ReportTable]:
+    return [table for section in compose(results).sections for table in section.tables]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from prose import crowded, report_texts
 
 from weir.cells import claims
 from weir.cells.protocol import Settings, StudyResult
@@ -318,17 +319,22 @@ def made(sources: list[Source], serial_of: float, line_of: float) -> list[StudyC
     ]
 
 
+def test_no_sentence_has_more_numbers_than_a_reader_can_hold(result: StudyResult) -> None:
+    sections = STUDY.sections(result.results, result.rows)
+    assert not crowded([*result.findings, *report_texts(sections, result.rows)])
+
+
 def test_the_words_follow_the_numbers(sources: list[Source]) -> None:
     models = calibrated(sources)
     exact = made(sources, 1.0, 1.0)
     assert mean_error(Cells(exact).windowed_delay()) == 0
     words = " ".join(findings(exact, sources, models))
     assert "is off by 0.0% on average" in words
-    assert "misses on average" not in words
+    assert "Rows that the serial relay misses" not in words
     assert "Where ours is faster" not in words
     slow = " ".join(findings(made(sources, 1.5, 1.0), sources, models))
     assert "is off by 50.0% on average" in slow
-    assert "misses on average: loss, report 002: stop-and-wait +50%, W=5 +50%" in slow
+    assert "on average, loss, report 002: “stop-and-wait”, “W=5”" in slow
 
 
 def test_claims_are_counted_cell_by_cell(sources: list[Source]) -> None:

@@ -6,9 +6,10 @@ import copy
 from typing import Any
 
 import pytest
+from prose import crowded
 
 from weir.cells import claims
-from weir.cells.cells import Cells
+from weir.cells.cells import Cells, digits
 from weir.cells.protocol import Settings, StudyResult
 from weir.studies.catalogue import studies
 from weir.studies.netesto import STUDY, measures
@@ -104,8 +105,10 @@ def test_deep_buffers_cost_time_and_the_words_follow(cells: Cells) -> None:
 
 def test_findings_quote_the_cells(cells: Cells, result: StudyResult) -> None:
     own = cells.table(measures.stream_table(measures.SHARE, "wan-10m"))
-    quoted = own.text("2-flow, cubic then bbr", "0.5 BDP")
-    assert any(quoted in text for text in result.findings)
+    mean = own.mean("2-flow, cubic then bbr", "0.5 BDP")
+    assert mean is not None
+    assert any(f"Bbr: {digits(mean)} and " in text for text in result.findings)
+    assert not crowded(result.findings)
 
 
 def test_the_report_draws_every_quantity(result: StudyResult) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from conftest import Invoke
 from made import described
+from prose import crowded
 
 from weir.api.studies import published
 from weir.base.errors import RunError
 from weir.cells import verdicts
 from weir.cells.cells import cell
-from weir.cells.claims import claim
+from weir.cells.claims import claim, decided
 from weir.cells.protocol import Cell, Settings, StudyResult
 from weir.running.execution import RunOptions
 from weir.statistics.intervals import Estimate
@@ -102,6 +103,43 @@ def test_entries_have_verdicts_and_reasons_and_gaps_show_as_missing() -> None:
     gaps = {(entry.source, entry.part) for entry in found if entry.verdict == verdicts.MISSING}
     assert ("004", "On one machine") in gaps
     assert ("003", "Two flows of one algorithm") in gaps
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [(1.0, 2.0, True), (1.0, 3.1, None), (3.2, 4.0, False), (None, None, True)],
+)
+def test_a_range_is_decided_by_the_whole_interval(
+    low: float | None, high: float | None, verdict: bool | None
+) -> None:
+    assert decided(Estimate(1.5, low, high, 3), 1.0, 3.0) is verdict
+
+
+def test_a_reason_is_given_only_where_the_results_bear_it_out() -> None:
+    """Source 000 prints Reno's row as if at another delay; that explains what is nearer there."""
+    reno = {"table": "000-loss", "row": "Reno", "column": "4%", "published": 12.0, "unit": "s"}
+    for late, is_given in ((10.0, True), (2.5, False)):
+        other = {**reno, "row": "Reno, if at 10 ms", "published": None}
+        cells: list[Cell] = [
+            {**reno, "serial": ours(3.0, 2.9, 3.1), "note": ""},
+            {**other, "serial": ours(late, late, late), "note": ""},
+        ]
+        (found,) = [e for e in sources.entries(sources.load(), {"lab-udp": cells}) if e.row]
+        assert found.verdict == verdicts.OFF
+        assert bool(found.reason) is found.is_explained is is_given
+
+
+def test_no_reason_has_more_numbers_than_a_reader_can_hold() -> None:
+    parts = (part for source in sources.load() for part in source.parts)
+    assert not crowded(reason.text for part in parts for reason in part.reasons)
+
+
+def test_every_expression_over_results_says_no_without_them() -> None:
+    nothing = {"table": "t", "row": "r", "column": "c", "published": None}
+    reasons = [r for s in sources.load() for part in s.parts for r in part.reasons if r.holds]
+    assert len(reasons) > 10
+    for reason in reasons:
+        assert not sources.Evidence([], "ours").bear_out(reason, nothing), reason.holds
 
 
 def test_another_setting_stands_beside_a_number() -> None:

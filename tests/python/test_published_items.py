@@ -117,10 +117,10 @@ def test_a_report_begins_with_at_most_ten_verdicts() -> None:
     ]
     rows = verdict_table(claims).cells
     assert len(rows) == 10
-    assert [cell.text for cell in rows[0]] == ["11", "2", "11", "5.50", "differs"]
-    assert (rows[0][4].tone, rows[1][4].tone) == ("bad", "good")
-    chosen = verdict_table(claims, ["3", "1"]).cells
-    assert [row[0].text for row in chosen] == ["3", "1"]
+    assert [cell.text for cell in rows[0]] == ["11", "x", "2", "11", "5.50", "differs"]
+    assert (rows[0][5].tone, rows[1][5].tone) == ("bad", "good")
+    chosen = verdict_table(claims, ["3", "1"], {"1": "of the seeds"}).cells
+    assert [(row[0].text, row[-1].text) for row in chosen] == [("3", ""), ("1", "of the seeds")]
 
 
 def test_a_printed_number_stands_with_ours_their_ratio_and_a_verdict() -> None:

@@ -18,7 +18,9 @@ from weir.api import reports
 from weir.comparison import contrasts, verdicts
 from weir.comparison.tables import estimate_text
 from weir.report import Files
+from weir.report.compose import compose
 from weir.report.model import ranges
+from weir.results import metrics
 from weir.studies.report import write_study
 
 LOADS = {"src", "href", "action", "data", "poster", "srcset"}
@@ -157,6 +159,37 @@ def test_named_figures_as_files_for_a_paper(invoke: Invoke, tmp_path: Path) -> N
     ]:
         wrong = invoke("report", directory, *options)
         assert (wrong.exit_code, reason in wrong.output) == (2, True), wrong.output
+
+
+def test_chosen_metrics_are_those_of_tables_and_figures(invoke: Invoke, tmp_path: Path) -> None:
+    results = compared(tmp_path, "reno", "cubic")
+    first, *rest = ("rtt_ms_p95", "timeouts")
+    shown = compose(results, chosen=(first, *rest))
+    tables = {table.title: table for section in shown.sections for table in section.tables}
+    headings = [metrics.BY_NAME[name].heading for name in (first, *rest)]
+    assert tables["Measures"].headers == ["stack", *headings, "repeats"]
+    assert tables["Paired differences"].headers == ["pair", *headings]
+    drawn = {figure.name: figure for section in shown.sections for figure in section.figures}
+    assert drawn["metrics"].data["metric"].unique().sort().to_list() == [first, *rest]
+    # The choice comes after the results, so that it makes no difference more significant.
+    usual = contrasts.contrasts(results)
+    chosen = contrasts.contrasts(results, chosen=(first,))
+    assert chosen[0].tests >= usual[0].tests
+    for name, reason in (
+        ("rtt_ms", "there is no metric 'rtt_ms'; did you mean rtt_ms_"),
+        ("fct_s", "no run has a value; there are: goodput_mbps, "),
+    ):
+        refused = invoke("report", str(results.path), "--metric", name)
+        assert refused.exit_code == 2
+        assert refused.stderr.startswith(f"weir: --metric {name}: {reason}")
+
+
+def test_the_report_of_a_study_has_its_own_metrics(invoke: Invoke, tmp_path: Path) -> None:
+    results = compared(tmp_path, "reno", "cubic")
+    (results.path / "study.json").write_text("{}")
+    refused = invoke("report", str(results.path), "--metric", "timeouts")
+    assert refused.exit_code == 2
+    assert "--metric timeouts: the report of a study has tables of its own" in refused.stderr
 
 
 def test_without_samples_the_rest_is_still_reported(tmp_path: Path) -> None:

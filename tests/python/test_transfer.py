@@ -28,7 +28,7 @@ class _StopReceivingError(Exception):
     pass
 
 
-USUAL = {"memory": "64mib", "quota": None, "partial_expiry": "168h"}
+USUAL = {"folders": True, "memory": "64mib", "quota": None, "partial_expiry": "168h"}
 
 
 class Receiver:
@@ -336,8 +336,7 @@ def test_standard_input_is_sent(tmp_path: Path, options: tuple[str, ...], name: 
 @pytest.mark.parametrize(
     ("args", "code", "text"),
     [
-        (("no-such.bin", "127.0.0.1:9"), 2, "there is no file 'no-such.bin'"),
-        ((".", "127.0.0.1:9"), 2, "'.' is a directory"),
+        (("no-such.bin", "127.0.0.1:9"), 2, "there is no file or folder 'no-such.bin'"),
         (("-", "-", "127.0.0.1:9"), 2, "'-' is standard input, which can be sent once"),
         (("a.bin", "127.0.0.1:9", "--name", "x"), 2, "--name x: the name of what is read from"),
         (("-", "127.0.0.1:9", "--name", "a/b"), 2, "--name a/b: the name of what is read from"),

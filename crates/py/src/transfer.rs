@@ -9,7 +9,9 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pyo3::{Py, PyAny, create_exception};
-use weir_transfer::file::{IncomingFile, Omitted, OutgoingFile, Tally, Verdict};
+use weir_transfer::file::{
+    IncomingFile, IncomingKind, Omitted, OutgoingFile, OutgoingKind, Tally, Verdict,
+};
 use weir_transfer::seal::{Key, Keys};
 use weir_transfer::{
     self as transfer, Carrier, Progress, Receiving, RecvOptions, SendOptions, Sent,
@@ -73,14 +75,20 @@ pub(crate) fn send_files<'py>(
         return Err(TransferError::new_err(text));
     }
     let sent = sent.map_err(failure)?;
-    let rows = sent.files.iter().map(|file| sent_row(py, file, &sent)).collect::<PyResult<_>>()?;
+    // The end of a folder is a row of its own only if that failed.
+    let is_row = |file: &&OutgoingFile| {
+        let kept = matches!(file.verdict, None | Some(Verdict::Kept { .. }));
+        file.kind != OutgoingKind::FolderEnd || !kept
+    };
+    let rows = sent.files.iter().filter(is_row).map(|file| sent_row(py, file, &sent));
+    let rows = rows.collect::<PyResult<_>>()?;
     Ok((rows, sent_facts(py, &sent)?))
 }
 
 /// Receives files until interrupted, or with `once` until the first session is over. `on_event` is called
 /// with what happens: `listening`, `progress`, `ended`; what it raises ends the receiver.
 #[pyfunction]
-#[pyo3(signature = (folder, bind, *, max_size, max_files, once, on_event, memory, quota, partial_expiry, key_file=None, key_dir=None))]
+#[pyo3(signature = (folder, bind, *, max_size, max_files, folders, once, on_event, memory, quota, partial_expiry, key_file=None, key_dir=None))]
 #[allow(clippy::too_many_arguments, reason = "the options of weir recv, by keyword")]
 pub(crate) fn receive_files(
     py: Python<'_>,
@@ -88,6 +96,7 @@ pub(crate) fn receive_files(
     bind: &str,
     max_size: Option<&str>,
     max_files: u32,
+    folders: bool,
     once: bool,
     on_event: Py<PyAny>,
     memory: &str,
@@ -112,6 +121,7 @@ pub(crate) fn receive_files(
         folder,
         max_size: size("max_size", max_size)?,
         max_files,
+        takes_folders: folders,
         memory: memory_size,
         quota: size("quota", quota)?,
         expiry: quantity("partial_expiry", partial_expiry)?,
@@ -224,8 +234,9 @@ impl ProgressReporter {
 }
 
 fn omitted_facts(py: Python<'_>, omitted: Omitted) -> PyResult<Bound<'_, PyDict>> {
-    let Omitted { already, mismatch, refused, incomplete } = omitted;
+    let Omitted { kept, already, mismatch, refused, incomplete } = omitted;
     let facts = PyDict::new(py);
+    facts.set_item("kept", kept)?;
     facts.set_item("already", already)?;
     facts.set_item("mismatch", mismatch)?;
     facts.set_item("refused", refused)?;
@@ -256,9 +267,15 @@ fn sent_row<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
     row.set_item("file", file.path.display().to_string())?;
+    let kind = match &file.kind {
+        OutgoingKind::File => "file",
+        OutgoingKind::Folder | OutgoingKind::FolderEnd => "folder",
+        OutgoingKind::Link { .. } => "link",
+    };
+    row.set_item("kind", kind)?;
     row.set_item("receiver", sent.remote.to_string())?;
     row.set_item("size_bytes", file.header.size)?;
-    row.set_item("blake3", hex(&file.header.hash))?;
+    row.set_item("blake3", file.is_file().then(|| hex(&file.header.hash)))?;
     set_verdict(&row, file.verdict.as_ref())?;
     row.set_item("changed", file.has_changed())?;
     row.set_item("resumed_from_bytes", file.resumed_from)?;
@@ -278,6 +295,14 @@ fn sent_facts<'py>(py: Python<'py>, sent: &Sent) -> PyResult<Bound<'py, PyDict>>
     facts.set_item("interrupted", interrupted)?;
     facts.set_item("problem", sent.error.as_ref().map(ToString::to_string))?;
     facts.set_item("receiver", sent.remote.to_string())?;
+    let skipped = sent.skipped.iter().map(|skipped| {
+        let facts = PyDict::new(py);
+        facts.set_item("file", skipped.path.display().to_string())?;
+        facts.set_item("reason", &skipped.reason)?;
+        facts.set_item("missing", skipped.is_missing)?;
+        Ok(facts)
+    });
+    facts.set_item("skipped", skipped.collect::<PyResult<Vec<_>>>()?)?;
     facts.set_item("began_ns", sent.began_ns)?;
     facts.set_item("ended_ns", sent.ended_ns)?;
     facts.set_item("segments", sent.segments)?;
@@ -296,6 +321,12 @@ fn received_row<'py>(
 ) -> PyResult<Bound<'py, PyDict>> {
     let row = PyDict::new(py);
     row.set_item("file", &file.name)?;
+    let kind = match file.kind {
+        IncomingKind::File => "file",
+        IncomingKind::Folder | IncomingKind::FolderEnd => "folder",
+        IncomingKind::Link => "link",
+    };
+    row.set_item("kind", kind)?;
     row.set_item("sender", remote.to_string())?;
     row.set_item("size_bytes", file.size)?;
     set_verdict(&row, file.verdict.as_ref())?;

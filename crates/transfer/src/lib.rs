@@ -9,5 +9,5 @@ pub mod tcp;
 
 pub use programs::{
     Carrier, ConnectionSequence, DatagramSession, Destination, Progress, Receiving, RecvOptions,
-    SendOptions, Sender, Sent, Sessions, TransferError, Watch, recv, resolve, send,
+    SendOptions, Sender, Sent, Sessions, Skipped, TransferError, Watch, recv, resolve, send,
 };

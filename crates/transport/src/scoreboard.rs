@@ -92,6 +92,9 @@ impl Scoreboard {
         }
         let highest = self.highest_sacked();
         let mut gap = self.sacked_ranges.missing_in(block.clone()).next();
+        if gap.is_none() {
+            return; // Most blocks repeat what an earlier acknowledgement said (RFC 2018 §4).
+        }
         while let Some(missing) = gap {
             let first = self.segments.partition_point(|s| s.start < missing.start);
             let mut index = first;

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from weir import _native
 from weir.base.errors import InputError
 from weir.modelling.measured import Flow
+from weir.scenario.labels import Named, named
 
 KERNEL = ("cubic", "reno", "bbr", "vegas", "veno", "westwood", "illinois", "htcp")
 """Controllers of Linux that are simulated by default."""
@@ -55,11 +56,14 @@ class Option:
     flow_keys: Mapping[str, str]
     """What limits the sender or its receiver, as measured."""
     setting: Setting = AS_MEASURED
+    label: str = ""
+    """Its name in place of the stack."""
 
     @property
     def name(self) -> str:
         """As it is listed."""
-        return f"{self.stack}, {self.setting.name}" if self.setting.name else self.stack
+        own = self.label or self.stack
+        return f"{own}, {self.setting.name}" if self.setting.name else own
 
     def keys(self) -> dict[str, str]:
         """Keys of the scenario in place of those of the measured flow."""
@@ -75,14 +79,17 @@ class Option:
 
 
 def options(flow: Flow, stacks: Sequence[str], settings: Sequence[Setting] = ()) -> list[Option]:
-    """The measured controller, then the others; each with each of the settings too.
+    """The measured controller, then the others, perhaps with labels; each with each setting too.
 
     A flow that a window limited is tried with a larger one.
 
     Raises:
         InputError: these are too many.
     """
-    names = list(dict.fromkeys([flow.stack.removeprefix("rack/"), *stacks]))
+    own = flow.stack.removeprefix("rack/")
+    names = {own: Named(own, own)}
+    for one in map(named, stacks):
+        names.setdefault(one.stack, one)
     larger = [LARGER_WINDOW] if flow.limit in LIMITED_BY_WINDOW else []
     tried = [AS_MEASURED, *larger, *settings]
     if len(names) * len(tried) > MOST:
@@ -90,7 +97,11 @@ def options(flow: Flow, stacks: Sequence[str], settings: Sequence[Setting] = ())
             f"{len(names)} controllers with {len(tried)} settings are {len(names) * len(tried)} "
             f"options; use at most {MOST}, as with --stacks cubic,bbr"
         )
-    return [Option(name, flow.source_keys, setting) for setting in tried for name in names]
+    return [
+        Option(one.stack, flow.source_keys, setting, one.name)
+        for setting in tried
+        for one in names.values()
+    ]
 
 
 def queues(values: Sequence[str]) -> Iterator[Setting]:

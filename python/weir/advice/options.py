@@ -11,6 +11,8 @@ from weir.advice import choices
 from weir.base.errors import InputError
 from weir.base.options import MEASUREMENT, Option
 from weir.modelling.measured import Flow
+from weir.scenario.labels import each_once
+from weir.scenario.source import split_list
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +22,7 @@ class AdviceOptions:
     stacks: Annotated[
         str | None,
         Option(
-            "Controllers to try, also with a recovery scheme, as in `rack/bbr`.",
+            "Controllers to try, also with a recovery scheme, as in `rack/bbr`, or with a label.",
             MEASUREMENT,
             metavar="NAME,...",
             default_text="eight of Linux, bbr3 and copa",
@@ -66,8 +68,12 @@ class AdviceOptions:
         """
         self._check_size()
         names = _listed(self.stacks) or [*choices.KERNEL, *choices.OURS]
-        for name in names:
-            choices.refuse("--stacks", name, "flow.0.stack")
+        try:
+            stacks = each_once(names)
+        except InputError as error:
+            raise InputError(f"--stacks: {error}") from None
+        for one in stacks:
+            choices.refuse("--stacks", one.stack, "flow.0.stack")
         return names
 
     def settings(self) -> list[choices.Setting]:
@@ -99,4 +105,4 @@ class AdviceOptions:
 
 
 def _listed(text: str | None) -> list[str]:
-    return text.split(",") if text else []
+    return split_list(text) if text else []

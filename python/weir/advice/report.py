@@ -11,7 +11,7 @@ import polars as pl
 from weir.advice.decision import Decision, Role, Verdict
 from weir.advice.table import HEADERS, NOTE, cells
 from weir.estimates.quantity import Quantity
-from weir.graphics import theme
+from weir.graphics import names, theme
 from weir.graphics.figure import inline, layered
 from weir.modelling.measured import Measurement
 from weir.modelling.report import check_section, path_section, write_report
@@ -106,7 +106,7 @@ def _panel(frame: pl.DataFrame, name: str, title: str, *, is_first: bool) -> alt
         scale=alt.Scale(domain=list(roles), range=list(roles.values())),
         legend=alt.Legend(title=None, orient="bottom") if is_first else None,
     )
-    axis = alt.Axis(title=None, labelLimit=170, ticks=False) if is_first else None
+    axis = alt.Axis(title=None, ticks=False) if is_first else None
     base = alt.Chart(inline(frame)).encode(
         y=alt.Y("name:N", sort=frame["name"].to_list(), axis=axis), color=colour
     )
@@ -116,4 +116,5 @@ def _panel(frame: pl.DataFrame, name: str, title: str, *, is_first: bool) -> alt
     )
     points = base.mark_circle(size=70, opacity=1).encode(x=x)
     width = (theme.WIDTH - 200) // 2
-    return layered(lines, points).properties(width=width, height=_ROW * frame.height)
+    height = names.row_height(frame["name"], _ROW) * frame.height
+    return layered(lines, points).properties(width=width, height=height)

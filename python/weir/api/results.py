@@ -9,6 +9,7 @@ import polars as pl
 
 from weir.base.errors import InputError, unknown
 from weir.comparison.contrasts import RELEVANT_SHARE, contrasts, share
+from weir.comparison.neighbour import neighbours, neighbours_grid, sentences
 from weir.comparison.tables import cases_table, results_html
 from weir.results import results
 
@@ -97,7 +98,10 @@ class Results(results.Results):
 
     def _repr_html_(self) -> str:
         """All tables and charts, for a notebook; the charts are pictures, which need no network."""
-        return results_html(self) + self.plot()._repr_html_()
+        rows = neighbours(self)
+        grid = neighbours_grid(self, rows)
+        tables = results_html(self, list(sentences(rows)), [grid] if grid else [])
+        return tables + self.plot()._repr_html_()
 
 
 def load(directory: str | Path) -> Results:

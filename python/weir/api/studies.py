@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -11,6 +12,7 @@ from weir.cells.protocol import SIZES, Settings, StudyResult
 from weir.running.execution import RunOptions
 from weir.running.options import RESULTS, Dask, Jobs, Out, Resume, RunsOn, ShowProgress
 from weir.scenario.arguments import suggesting
+from weir.scenario.labels import checked
 from weir.scenario.plans import WORLD
 from weir.studies import catalogue
 from weir.studies.published import Published, compose
@@ -31,6 +33,16 @@ def study(
     seed: Annotated[
         int, Option("Random seed of the first repeat.", MEASUREMENT, min=0)
     ] = Settings.seed,
+    stacks: Annotated[
+        Sequence[str],
+        Option(
+            "Stacks to add to those that the study compares, as `mine.py:Mine`; may be repeated.",
+            MEASUREMENT,
+            metavar="STACK,...",
+            default_text="none",
+            flag="--stack",
+        ),
+    ] = (),
     world: Annotated[
         str | None, replace(WORLD, default_text="the study's first, mostly `sim`")
     ] = None,
@@ -60,7 +72,8 @@ def study(
         dask=dask,
         show_progress=show_progress,
     )
-    result = catalogue.run(name, Settings(size, repeat, seed, how, world))
+    added = checked(stacks, world) if stacks else ()
+    result = catalogue.run(name, Settings(size, repeat, seed, how, world, added))
     return replace(result, results=Results.of(result.results))
 
 

@@ -34,6 +34,8 @@ class CompareOptions(RunOptions, total=False):
     flows: int
     size: str | None
     against: str | None
+    client: str | None
+    server: str | None
     repeat: int
     seed: int
     tc: str | None

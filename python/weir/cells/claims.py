@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from weir.cells.cells import Cells, cell, digits
+from weir.cells.cells import cell
 from weir.cells.protocol import Cell
 from weir.statistics.intervals import Estimate, rounded
 
 TABLE = "expectations"
 COLUMN = "value"
-_IN_WORDS = {"agrees": "agree", "differs": "differ", "inconclusive": "inconclusive"}
+_IN_WORDS = {"agrees": "agree", "differs": "differ"}
 
 
 def claim(
@@ -32,29 +34,20 @@ def claim(
     return cell(TABLE, says, COLUMN, "", ours, published=printed, note=text, measured=measured)
 
 
-def verdict_of(cell: Cell) -> str:
+def verdict_of(cell: Mapping[str, Any]) -> str:
     """`agrees`, `differs` or `inconclusive`."""
     return str(cell["note"]).partition(":")[0]
 
 
 def summary(claims: Sequence[Cell], of: str) -> str:
-    """Counts the claims by verdict and names those that differ; `of` names their source."""
+    """How many claims agree and how many differ; `of` names their source."""
     counts = Counter(verdict_of(cell) for cell in claims)
-    parts = [f"{count} {_IN_WORDS[verdict]}" for verdict, count in counts.most_common()]
-    text = f"{len(claims)} claims {of} compared with our results: {', '.join(parts)}."
-    differing = [str(cell["row"]) for cell in claims if verdict_of(cell) == "differs"]
-    return f"{text} Those that differ: {'; '.join(differing)}." if differing else text
-
-
-def in_words(claims: Sequence[Cell]) -> Iterator[str]:
-    """Yields a sentence per claim, with our result."""
-    own = Cells(claims)
-    for found in claims:
-        printed = found["published"]
-        published = "" if printed is None else f" (published: {digits(printed)})"
-        ours = f"{found['measured']} {own.text(found['row'], COLUMN)}{published}"
-        says = str(found["row"])
-        yield f"{says[:1].upper()}{says[1:]}: {ours}; {found['note']}."
+    parts = [
+        f"{counts[verdict]} {words}" for verdict, words in _IN_WORDS.items() if counts[verdict]
+    ]
+    text = f"Of {len(claims)} claims {of} {' and '.join(parts) or 'none can be judged'}"
+    is_rest = bool(parts) and counts["inconclusive"]
+    return f"{text}; the others are inconclusive." if is_rest else f"{text}."
 
 
 def ratio(one: Estimate, other: Estimate) -> Estimate:
@@ -100,8 +93,23 @@ def below(ours: Estimate, most: float) -> bool | None:
     return None if is_above is None else not is_above
 
 
+def decided(ours: Estimate, low: float, high: float) -> bool | None:
+    """Whether the whole interval lies in a range, or the mean of a single run, which has none.
+
+    None if only a part of it does. An interval without an upper end has none.
+    """
+    if ours.mean is None:
+        return None
+    if ours.lo is None:
+        return low <= ours.mean <= high
+    upper = math.inf if ours.hi is None else ours.hi
+    if low <= ours.lo and upper <= high:
+        return True
+    return False if upper < low or ours.lo > high else None
+
+
 def within(ours: Estimate, low: float, high: float) -> bool | None:
-    """Whether the mean lies in a range; None if only a part of the interval does."""
+    """Whether the mean lies in a printed range; None if only a part of the interval does."""
     if ours.mean is None or ours.lo is None or ours.hi is None:
         return None
     if low <= ours.mean <= high:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from weir.results.results import Results
 from weir.running.execution import RunOptions
+from weir.scenario.labels import Named
 from weir.scenario.source import SIM
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Settings:
     seed: int = 1
     how: RunOptions = field(default_factory=RunOptions)
     world: str = SIM
+    stacks: Sequence[Named] = ()
+    """Stacks to add to those that the study compares."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,13 @@ class WorldlyStudy(Study, Protocol):
     """A study that also runs in other worlds than the simulator."""
 
     worlds: Sequence[str]
+
+
+@runtime_checkable
+class OpenStudy(Study, Protocol):
+    """A study that may compare a list of stacks, to which others can be added."""
+
+    compares: bool
 
 
 @runtime_checkable

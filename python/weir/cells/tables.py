@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from weir.cells import claims, verdicts
@@ -20,10 +21,13 @@ Rows = Sequence[Mapping[str, Any]]
 """Cells as `study.json` keeps them."""
 
 
-def verdict_table(cells: Rows, first: Sequence[str] = ()) -> ReportTable:
+def verdict_table(
+    cells: Rows, first: Sequence[str] = (), reasons: Mapping[str, str] = MappingProxyType({})
+) -> ReportTable:
     """At most ten claims and what becomes of each; `first` are patterns of those to show.
 
-    Without patterns those that differ come first, then those that agree.
+    Without patterns those that differ come first, then those that agree. `reasons` says of claims
+    why they do not agree.
     """
     own = [dict(found) for found in cells if found["table"] == claims.TABLE]
     named = [c for pattern in first for c in own if re.fullmatch(pattern, str(c["row"]))]
@@ -36,13 +40,16 @@ def verdict_table(cells: Rows, first: Sequence[str] = ()) -> ReportTable:
         rows.append(
             [
                 TableCell(str(found["row"]), "name"),
+                str(found["measured"]),
                 TableCell("–" if found["published"] is None else digits(found["published"])),
                 TableCell(Cells([found]).text(found["row"], claims.COLUMN)),
                 TableCell("" if ratio is None else f"{ratio:.2f}"),
                 TableCell(verdict, "text", tone=verdicts.TONES.get(verdict, "open")),
+                *([reasons.get(str(found["row"]), "")] if reasons else []),
             ]
         )
-    headers = ["claim", "printed", "ours", "ratio", "verdict"]
+    headers = ["claim", "measured as", "printed", "ours", "ratio", "verdict"]
+    headers += ["because"] if reasons else []
     more = len(own) - len(shown)
     note = "Ours: mean and 95 % interval."
     return ReportTable(

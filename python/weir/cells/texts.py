@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -27,7 +28,7 @@ _ENV = Environment(  # noqa: S701 -- plain text; what makes HTML of it escapes i
     undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
 )
 _ENV.filters |= {
-    "digits": lambda value: digits(value or 0),
+    "digits": lambda value: "unknown" if value is None else digits(value),
     "interval": interval_text,
     "percent": lambda value, places=0: f"{value:.{places}%}",
     "g": lambda value: f"{value:g}",
@@ -40,6 +41,8 @@ _ENV.globals |= {
     "abs": abs,
     "above": claims.above,
     "below": claims.below,
+    "decided": claims.decided,
+    "infinite": math.inf,
     "within": claims.within,
     "ratio": claims.ratio,
     "over": claims.over,

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from weir.cells import cells, claims
-from weir.cells.protocol import Cell
 from weir.report.model import Tone
 
 IN_INTERVAL = "in the interval"
@@ -65,7 +64,7 @@ def of_number(published: Any, ours: Mapping[str, Any] | None, *, was_run: bool =
     return next((verdict for verdict, most in bounds if apart <= most), OFF)
 
 
-def of_claim(cell: Cell | None) -> str:
+def of_claim(cell: Mapping[str, Any] | None) -> str:
     """The verdict on a claim."""
     return MISSING if cell is None else claims.verdict_of(cell)
 

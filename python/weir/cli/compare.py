@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.text import Text
 
 from weir.base.options import chosen
 from weir.cli import complete, options, output, plans, rows, table
 from weir.cli.help import Verb
 from weir.comparison.contrasts import RELEVANT_SHARE, Relevant, caution, contrasts
-from weir.comparison.neighbour import neighbours_grid
+from weir.comparison.neighbour import neighbours, neighbours_grid
+from weir.comparison.neighbour import sentences as neighbours_in_words
 from weir.comparison.tables import cases_table, contrasts_grid
 from weir.comparison.verdicts import verdicts
 from weir.results.results import Results
@@ -103,14 +104,12 @@ def _print(results: Results, relevant: float, *, as_json: bool) -> None:
     found = contrasts(results, relevant)
     if as_json:
         output.print_json("compare", rows.comparison_rows(results, found))
-    elif found:
-        grid = contrasts_grid(found, caution(found), results.caution)
-        sentences = (Text(text, style="bold") for text in verdicts(found))
-        output.show(Group(*sentences, cases_table(results), *_next_to(results), grid.rich()))
-    else:
-        output.show(cases_table(results))
-
-
-def _next_to(results: Results) -> list[RenderableType]:
-    grid = neighbours_grid(results)
-    return [] if grid is None else [grid.rich()]
+        return
+    next_to = neighbours(results, relevant)
+    said = neighbours_in_words(next_to) if next_to else verdicts(found)
+    grids = [
+        neighbours_grid(results, next_to),
+        contrasts_grid(found, caution(found), results.caution) if found else None,
+    ]
+    parts = (grid.rich() for grid in grids if grid is not None)
+    output.show(Group(*(Text(text, style="bold") for text in said), cases_table(results), *parts))

@@ -65,7 +65,8 @@ def _from_rust() -> dict[str, Callable[[], list[Item]]]:
 _IN_PYTHON: Item = {
     "name": "FILE.py:CLASS",
     "description": "your own: a weir.CongestionControl in FILE.py, as in weir compare reno "
-    "mine.py:Mine (docs/controllers-python.md)",
+    "mine.py:Mine (docs/controllers-python.md); weir conform rfc9743 --stack mine.py:Mine judges "
+    "it by RFC 9743",
     "parameters": "attribute=value,…",
     "examples": ["mine.py:Mine", "mine.py:Mine(beta=0.7)"],
 }

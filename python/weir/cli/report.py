@@ -11,7 +11,7 @@ from weir.base.errors import InputError
 from weir.base.options import Option, flag
 from weir.cli import options, plans, table
 from weir.cli.help import Verb
-from weir.comparison.contrasts import RELEVANT_SHARE, Relevant
+from weir.comparison.contrasts import RELEVANT_SHARE, Chosen, Relevant
 from weir.graphics.paper import Paper, PaperOptions
 from weir.results.joining import join
 from weir.results.results import damage_reported
@@ -33,6 +33,8 @@ _EXAMPLES = """[bold]Examples[/bold]
   weir report results/compare/latest --svg --pdf
 
   weir report results/compare/latest --pdf --width 3.4in --font-size 8 --figure goodput
+
+  weir report results/compare/latest --metric goodput_mbps --metric rtt_ms_p95
 
   weir report before/compare/latest after/compare/latest
 
@@ -57,6 +59,7 @@ def report(
     svg: Annotated[bool, _figures("SVG")] = False,
     pdf: Annotated[bool, _figures("PDF")] = False,
     relevant: Relevant = RELEVANT_SHARE,
+    metric: Chosen = None,
     out: Out = RESULTS,
     opened: options.Open = False,
     **given: Any,
@@ -66,6 +69,7 @@ def report(
     from weir.importing import loaded
     from weir.report import Files
 
+    share = plans.relevant_share(relevant)
     with damage_reported(*directories):
         found = [loaded(path, Path(out)) for path in directories]
         results = found[0] if len(found) == 1 else join([one.path for one in found], Path(out))
@@ -78,7 +82,7 @@ def report(
     paper = Paper.of(asked.width, asked.font_size) if asked.width or asked.font_size else None
     files = Files(formats, paper, asked.figure or ())
     with damage_reported(*directories):
-        path = write(results, files, relevant=plans.relevant_share(relevant))
+        path = write(results, files, relevant=share, metrics=metric or ())
     typer.echo(path)
     if opened:
         plans.open_page(path, quiet=False)

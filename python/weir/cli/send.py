@@ -1,4 +1,4 @@
-"""`weir send`: files to a `weir recv`, over UDP."""
+"""`weir send`: files and folders to a `weir recv`, over UDP."""
 
 from __future__ import annotations
 
@@ -21,20 +21,25 @@ from weir.cli import options, output, table
 from weir.cli import transfer as tables
 from weir.cli.help import Verb
 from weir.transfer import files
-from weir.transfer.files import FailedError, Progress, SendSession, Sent, SentFile
+from weir.transfer.files import FailedError, Progress, SendSession, Sent, SentFile, Skipped
 
 _STDIN = "-"
+_MOST_NAMED = 20
+"""Files that a message names."""
 _TRACED = ("cwnd_bytes", "srtt_ms", "bytes_done", "segments", "retransmits")
 
 _HELP = """\
 A file gets its name at the receiver only after its hash was verified. If either side is stopped or
-killed, the same command resumes the transfer. See docs/transfer.md."""
+killed, the same command resumes the transfer. A folder arrives under its own name with all that is
+in it: files, folders and symbolic links, with permissions and times. See docs/transfer.md."""
 
 _EXAMPLES = """[bold]Examples[/bold]
 
   weir send big.bin 192.0.2.7:9000
 
   weir send a.iso b.iso example.org:9000 --rate 50mbit
+
+  weir send photos/ example.org:9000
 
   weir send big.bin '[2001:db8::7]:9000' --stack rack/cubic --initial-window 64
 
@@ -57,7 +62,8 @@ def register(app: Verb) -> None:
 _What = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE... HOST:PORT", help="Files, - for standard input, and last the receiver."
+        metavar="FILE... HOST:PORT",
+        help="Files, folders, - for standard input, and last the receiver.",
     ),
 ]
 _Name = Annotated[
@@ -100,7 +106,10 @@ def send(
     if json:
         output.print_json("send", tables.with_goodput(rows), session=facts)
     elif facts["segments"]:
-        output.show(tables.table(_title(rows, facts), rows, _note(rows, facts)).rich())
+        shown, rest = tables.shortened(rows)
+        note_below = " ".join(filter(None, (rest, _note(rows, facts))))
+        output.show(tables.table(_title(rows, facts), shown, note_below).rich())
+    _note_skipped(facts["skipped"], quiet=quiet)
     _finish(sent)
 
 
@@ -114,10 +123,8 @@ def _check(paths: list[str], target: str, name: str | None) -> None:
     for path in paths:
         if path == _STDIN:
             continue
-        if Path(path).is_dir():
-            raise InputError(f"'{path}' is a directory; name the files in it, as in {path}/*")
         if not Path(path).exists():
-            raise InputError(f"there is no file '{path}'")
+            raise InputError(f"there is no file or folder '{path}'")
 
 
 @contextmanager
@@ -194,6 +201,19 @@ def _note(rows: list[SentFile], facts: SendSession) -> str:
     return f"{size} sent in {facts['segments']} segments, {shares}."
 
 
+def _note_skipped(skipped: list[Skipped], *, quiet: bool) -> None:
+    for item in skipped[:_MOST_NAMED]:
+        output.note(f"not sent: '{item['file']}': {item['reason']}", quiet=quiet)
+    if len(skipped) > _MOST_NAMED:
+        output.note(f"not sent: {len(skipped) - _MOST_NAMED} more", quiet=quiet)
+
+
+def _named(texts: list[str], separator: str) -> str:
+    """Joins a few of them."""
+    more = len(texts) - _MOST_NAMED
+    return separator.join(texts[:_MOST_NAMED]) + (f"{separator}{more} more" if more > 0 else "")
+
+
 def _finish(sent: Sent) -> None:
     problem, missing = sent.session["problem"], sent.missing
     if problem is not None and sent.session["interrupted"]:
@@ -201,15 +221,18 @@ def _finish(sent: Sent) -> None:
     if problem:
         raise FailedError(problem)
     if missing:
-        reasons = "; ".join(f"'{row['file']}': {_why(row)}" for row in missing)
+        reasons = _named([f"'{row['file']}': {_why(row)}" for row in missing], "; ")
         of = tables.counted(sent.files)
         raise FailedError(f"{len(missing)} of {of} did not arrive: {reasons}")
     if changed := sent.changed:
-        names = ", ".join(f"'{row['file']}'" for row in changed)
+        names = _named([f"'{row['file']}'" for row in changed], ", ")
         raise FailedError(
             f"{names} changed during the transfer; the receiver has the content that was there "
             "when it was read first"
         )
+    if lost := [item for item in sent.session["skipped"] if item["missing"]]:
+        reasons = _named([f"'{item['file']}': {item['reason']}" for item in lost], "; ")
+        raise FailedError(f"not all of it was sent: {reasons}")
 
 
 def _why(row: SentFile) -> str:

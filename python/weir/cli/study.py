@@ -13,8 +13,9 @@ from weir.api import studies
 from weir.base.errors import InputError
 from weir.base.grid import Grid, cautioned
 from weir.base.options import Option
-from weir.cells.cells import count_text, decimals, spread_text
-from weir.cells.protocol import Cell, sources
+from weir.cells import claims
+from weir.cells.cells import Cells, count_text, decimals, digits, spread_text
+from weir.cells.protocol import PUBLISHED, Cell, sources
 from weir.cli import complete, options, output, plans, table
 from weir.cli.help import Verb
 from weir.scenario.source import SIM
@@ -136,12 +137,29 @@ def _tables(study: str, cells: Sequence[Cell]) -> Iterator[Grid]:
         own = [cell for cell in cells if cell["table"] == name]
         columns = list(dict.fromkeys(cell["column"] for cell in own))
         title = catalogue.title(study, name)
-        if len(columns) > _WIDEST:
+        if name == claims.TABLE:
+            yield _claims(title, own)
+        elif len(columns) > _WIDEST:
             wide.append((title, name, str(len(columns))))
         else:
             yield _grid(title, columns, own)
     if wide:
         yield Grid("In the report and in --json only", ("table", "in --json", "columns"), wide)
+
+
+def _claims(title: str, cells: Sequence[Cell]) -> Grid:
+    """Each claim with what is printed, ours, and the verdict."""
+    rows = [
+        (
+            found["row"],
+            "–" if found[PUBLISHED] is None else digits(found[PUBLISHED]),
+            f"{found['measured']} {Cells([found]).text(found['row'], claims.COLUMN)}",
+            found["note"],
+        )
+        for found in cells
+    ]
+    headers = ("claim", "published", "ours (95 % interval)", "verdict")
+    return Grid(title, headers, rows)
 
 
 def _grid(title: str, columns: Sequence[str], cells: Sequence[Cell]) -> Grid:

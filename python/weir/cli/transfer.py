@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -136,8 +137,24 @@ def _goodput_mbps(row: Row) -> float | None:
 
 
 def counted(rows: Sequence[Row]) -> str:
-    """`1 file`, `3 files`."""
-    return counted_files(len(rows))
+    """`1 file`, `3 files, 2 folders, 1 link`."""
+    kinds = Counter(row["kind"] for row in rows)
+    parts = [
+        f"{kinds[kind]} {kind}" + ("s" if kinds[kind] > 1 else "")
+        for kind in ("file", "folder", "link")
+        if kinds[kind]
+    ]
+    return ", ".join(parts) or "0 files"
+
+
+def shortened(rows: Sequence[Row]) -> tuple[list[Row], str]:
+    """Returns the rows of a table, those that did not arrive first, and a note of the others."""
+    if len(rows) <= _MOST_IN_TABLE:
+        return list(rows), ""
+    there = {"kept", "already"}
+    ordered = sorted(rows, key=lambda row: (row["verdict"] in there, row["kind"] != "file"))
+    rest = Counter(row["verdict"] for row in ordered[_MOST_IN_TABLE:])
+    return ordered[:_MOST_IN_TABLE], not_shown(rest)
 
 
 def counted_files(number: int) -> str:
@@ -151,6 +168,8 @@ def not_shown(verdicts: Mapping[str, int]) -> str:
     return f"Not shown: {', '.join(parts)}." if parts else ""
 
 
+_MOST_IN_TABLE = 40
+"""Rows of a sender's table: what fits a screen or two. `--json` has all."""
 _VERDICTS = {
     "kept": "arrived",
     "already": "already there",

@@ -49,7 +49,9 @@ def register(app: Verb) -> None:
     app.command(help=_HELP, epilog=_EXAMPLES)(tune)
 
 
-@table.with_options_of(TuneOptions, Comparison, Execution, without=["repeat", "pcap"])
+@table.with_options_of(
+    TuneOptions, Comparison, Execution, without=["repeat", "pcap", "client", "server"]
+)
 def tune(
     stack: Annotated[
         str | None,

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from weir._native import parse_quantity
-from weir.base.errors import InputError
+from weir.base.errors import InputError, unknown
 from weir.base.options import MEASUREMENT, Option
 from weir.results import metrics
+from weir.scenario.plans import ALONE, NEIGHBOUR
 from weir.statistics.intervals import LEVEL, Difference, holm, paired_difference, pairs_needed
 
 if TYPE_CHECKING:
@@ -37,6 +38,16 @@ Relevant = Annotated[
         "Smallest relevant difference, as a share of the first stack's mean.",
         MEASUREMENT,
         metavar="SHARE",
+    ),
+]
+
+
+Chosen = Annotated[
+    list[str] | None,
+    Option(
+        "Metric of the tables and of the figures that compare metrics, in place of the usual "
+        "ones; may be given more than once.",
+        metavar="NAME",
     ),
 ]
 
@@ -164,24 +175,51 @@ def _size(mean: float, relative: float | None) -> str:
     return f"{abs(relative):.1%} {direction}"
 
 
-def compared(results: Results) -> list[metrics.Metric]:
-    """Returns the metrics to compare, as far as these results have them."""
-    names = (*metrics.HEADLINE, *_ALSO_COMPARED)
-    return [metric for metric in results.measured() if metric.name in names]
+def compared(results: Results, chosen: Sequence[str] = ()) -> list[metrics.Metric]:
+    """Returns the metrics to compare, as far as these results have them: `chosen`, or the usual.
+
+    Raises:
+        InputError: no run has one of those chosen.
+    """
+    known = {metric.name: metric for metric in results.measured()}
+    for name in chosen:
+        if name in metrics.BY_NAME and name not in known:
+            raise InputError(f"--metric {name}: no run has a value; there are: {', '.join(known)}")
+        if name not in known:
+            raise InputError(f"--metric {name}: {unknown('metric', name, known)}")
+    names = chosen or (*metrics.HEADLINE, *_ALSO_COMPARED)
+    return [metric for metric in known.values() if metric.name in names]
 
 
-def contrasts(results: Results, relevant: float = RELEVANT) -> list[Contrast]:
+def has_neighbour(case: Case) -> bool:
+    """Whether a flow of a case is the neighbour of the others."""
+    return any(flow.get("name") == NEIGHBOUR for flow in case["scenario"].get("flow", ()))
+
+
+def compared_cases(cases: Sequence[Case]) -> list[Case]:
+    """Returns the cases that are compared: all but a neighbour alone, by which harm is measured."""
+    alone = {f"{case['series']} {ALONE}" for case in cases if has_neighbour(case)}
+    return [case for case in cases if case["series"] not in alone or has_neighbour(case)]
+
+
+def contrasts(
+    results: Results, relevant: float = RELEVANT, chosen: Sequence[str] = ()
+) -> list[Contrast]:
     """Compares every case with the first case at the same point of the sweep.
 
-    A difference of at least `relevant` times the reference's mean is relevant.
+    A difference of at least `relevant` times the reference's mean is relevant. `chosen` are the
+    metrics to return, in place of the usual ones.
 
-    A difference is significant if its Holm-adjusted p-value, over all contrasts here, is below
-    0.05. Without the correction, some of many comparisons would be significant by chance.
+    A difference is significant if its Holm-adjusted p-value, over all contrasts of the usual and
+    the chosen metrics, is below 0.05. Without the correction, some of many comparisons would be
+    significant by chance. A choice after the fact does not make it weaker.
     """
+    shown = {metric.name: metric for metric in compared(results, chosen)}
+    tested = {metric.name: metric for metric in compared(results)} | shown
     pairs = [
         (case, reference, metric)
-        for case, reference in _against_first(results.cases)
-        for metric in compared(results)
+        for case, reference in _against_first(compared_cases(results.cases))
+        for metric in tested.values()
     ]
     differences = [
         paired_difference(results.values(a["label"], m.name), results.values(b["label"], m.name))
@@ -208,14 +246,14 @@ def contrasts(results: Results, relevant: float = RELEVANT) -> list[Contrast]:
                 tests=max(len(p_values), 1),
             )
         )
-    return found
+    return [contrast for contrast in found if contrast.metric.name in shown]
 
 
 def caution(found: Sequence[Contrast]) -> str:
     """States the number of comparisons, the correction, and what is relevant."""
-    tested = sum(contrast.difference.p_value is not None for contrast in found)
-    if tested == 0:
+    if all(contrast.difference.p_value is None for contrast in found):
         return ""
+    tested = found[0].tests
     relevant = f"{found[0].relevant * 100:g} %"
     level = f"{LEVEL * 100:g} %"
     several = (

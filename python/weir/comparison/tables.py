@@ -14,6 +14,7 @@ from weir.comparison.contrasts import Contrast, caution, compared, contrasts
 from weir.comparison.verdicts import verdicts
 from weir.dynamics.arrivals import Completions, Spread
 from weir.results import metrics
+from weir.scenario.labels import explained
 from weir.statistics.intervals import Estimate, mean_interval
 
 if TYPE_CHECKING:
@@ -32,11 +33,14 @@ def cases_table(results: Results) -> RenderableType:
     return Group(*(grid.rich() for grid in _grids(results)))
 
 
-def results_html(results: Results) -> str:
-    """All tables for a notebook, with the paired differences and verdicts."""
+def results_html(results: Results, said: Sequence[str] = (), more: Sequence[Grid] = ()) -> str:
+    """All tables for a notebook, with the paired differences and verdicts.
+
+    `said` stands in place of the verdicts, `more` between the tables and the differences.
+    """
     found = contrasts(results)
-    sentences = "".join(f"<p><b>{escape(text)}</b></p>" for text in verdicts(found))
-    grids = [*_grids(results)]
+    sentences = "".join(f"<p><b>{escape(text)}</b></p>" for text in said or verdicts(found))
+    grids = [*_grids(results), *more]
     if found:
         grids.append(contrasts_grid(found, caution(found), results.caution))
     return sentences + "".join(grid.html() for grid in grids)
@@ -235,7 +239,8 @@ def _subject(results: Results) -> str:
 
 
 def _notes(results: Results) -> str:
-    notes = []
+    notes = [f"{text}."] if (text := explained(results.cases)) else []
+    notes += [results.mixture] if results.mixture else []
     seeds, ok = results.manifest["seeds"], results.runs.filter(pl.col("status") == "ok")
     repeated = ok.filter(pl.len().over("label") > 1)
     hashes = repeated.group_by("label").agg(pl.col("trace_hash").n_unique())

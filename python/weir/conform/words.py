@@ -63,8 +63,12 @@ def summary(rows: Sequence[Row]) -> str:
 
 def by_stack(rows: Sequence[Row]) -> list[str]:
     """A summary per stack."""
-    stacks = dict.fromkeys(row["stack"] for row in rows)
-    return [f"{name}: {summary([row for row in rows if row['stack'] == name])}." for name in stacks]
+    meanings = {row["stack"]: row.get("effective_stack") for row in rows}
+    return [
+        f"{name}{f' ({meaning})' if meaning else ''}: "
+        f"{summary([row for row in rows if row['stack'] == name])}."
+        for name, meaning in meanings.items()
+    ]
 
 
 def markdown(rows: Sequence[Row], changes: Sequence[str] = ()) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from weir._native import parse_contender
 from weir.base import cache
 from weir.base.errors import InputError, unknown
-from weir.contenders import definition
+from weir.contenders import definition, own
 from weir.contenders.definition import Definition, Parameter
 from weir.kernel import recipe
 
@@ -58,6 +58,8 @@ def find(name: str) -> Definition:
     """
     if name.endswith(SUFFIX):
         return definition.read(Path(name))
+    if name.startswith(own.PREFIX) and own.file_of(name).is_file():
+        return definition.read(own.file_of(name))
     if name not in names():
         hint = f"a name that ends in {SUFFIX} is a file"
         raise InputError(f"contender:{name}: {unknown('contender', name, names())}; {hint}")

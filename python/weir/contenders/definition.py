@@ -94,6 +94,8 @@ class Definition:
     parameters: tuple[Parameter, ...]
     qlog: str | None
     """Pattern of the sender's qlog below `{out}`."""
+    received: str | None
+    """The file that the receiver writes, below `{out}`; it is compared with the one sent."""
     rtt_unit: str
     """Unit of round-trip times in it: `ms` by its specification, but quinn writes `s`."""
     build: str | None
@@ -245,6 +247,7 @@ def _definition(table: _Table, text: str) -> Definition:
         via=via,
         parameters=tuple(parameters),
         qlog=collect.optional("qlog"),
+        received=collect.optional("received"),
         rtt_unit=collect.word("rtt_unit", RTT_UNITS, "ms"),
         build=needs.word("build", BUILDS) if needs.has("build") else None,
         programs=needs.strings("programs", []),
@@ -317,6 +320,11 @@ def filled(text: str, values: Callable[[str], str | None]) -> str:
         return match[0] if found is None else found
 
     return _PLACEHOLDER.sub(value, text)
+
+
+def names_in(text: str) -> list[str]:
+    """The names in braces."""
+    return _PLACEHOLDER.findall(text)
 
 
 def used(definition: Definition) -> set[str]:

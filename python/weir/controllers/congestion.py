@@ -3,7 +3,8 @@
 A controller is a class in a file of its own, given wherever a stack is: `weir compare reno
 mine.py:Mine`, `stack = "newreno/mine.py:Mine"` in a scenario, `weir send --stack mine.py:Mine`. The
 transport is the one in Rust; it calls the class through the same interface as its own controllers.
-docs/controllers-python.md tells the whole story.
+docs/controllers-python.md tells the whole story. `weir conform rfc9743 --stack mine.py:Mine` judges
+a new one by the criteria of RFC 9743.
 
 Data is counted in bytes, always as integers. A name that ends in `_ns` is a time in nanoseconds,
 one in `_s` the same in seconds, one in `_bps` a rate in bits per second.

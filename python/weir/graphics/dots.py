@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import altair as alt
 import polars as pl
 
-from weir.graphics import encode, theme
+from weir.graphics import encode, names, theme
 from weir.graphics.figure import Figure, inline, layered
 
 _ROW = 22
@@ -38,7 +38,7 @@ def dots(
     """
     panels = list(dict.fromkeys(data["panel"]))
     width = (theme.WIDTH - _LABELS - _GAP * (len(panels) - 1)) // len(panels)
-    height = _ROW * data["row"].n_unique()
+    height = names.row_height(data["row"], _ROW) * data["row"].n_unique()
     charts = [
         _panel(data.filter(panel=panel), axes, has_names=panel == panels[0]).properties(
             title=panel, width=width, height=height
@@ -54,8 +54,8 @@ def _panel(data: pl.DataFrame, axes: DotAxes, *, has_names: bool) -> alt.LayerCh
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     legend = alt.Legend(title="what is changed", orient="top") if len(colours) > 1 else None
     colour = alt.Color("group:N", scale=scale, legend=legend)
-    names = alt.Axis(title=None, labels=has_names, ticks=False, domain=False, labelLimit=_LABELS)
-    y = alt.Y("row:N", sort=None, axis=names)
+    axis = alt.Axis(title=None, labels=has_names, ticks=False, domain=False)
+    y = alt.Y("row:N", sort=None, axis=axis)
     x = alt.X("value:Q", title=axes.x, scale=alt.Scale(zero=False))
     base = alt.Chart(inline(data))
     tips = encode.tips("row:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q")

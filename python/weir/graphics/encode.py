@@ -8,13 +8,13 @@ from typing import Any, Literal
 import altair as alt
 import polars as pl
 
-from weir.graphics import theme
+from weir.graphics import names, theme
 from weir.graphics.select import Case
 from weir.results.metrics import Metric
 from weir.results.results import Results
 
 ROW_HEIGHT = 24
-LABEL_WIDTH = 190
+"""Of a row whose name has one line."""
 
 
 def time(end_s: float | None, *, is_last: bool) -> alt.X:
@@ -35,10 +35,13 @@ def time(end_s: float | None, *, is_last: bool) -> alt.X:
 
 def rows(cases: Sequence[Case]) -> alt.Y:
     """One row per case, in the order of the command."""
-    axis = alt.Axis(
-        title=None, ticks=False, domain=False, labelColor=theme.INK, labelLimit=LABEL_WIDTH
-    )
+    axis = alt.Axis(title=None, ticks=False, domain=False, labelColor=theme.INK)
     return alt.Y("case:N", sort=[case.name for case in cases], axis=axis)
+
+
+def rows_height(cases: Sequence[Case]) -> int:
+    """The height of a row per case."""
+    return len(cases) * names.row_height([case.name for case in cases], ROW_HEIGHT)
 
 
 def colour(cases: Sequence[Case], legend: alt.Legend | None = None) -> alt.Color:
@@ -84,13 +87,13 @@ def all_runs(cases: Sequence[Case]) -> tuple[int, ...]:
 def run_values(results: Results, cases: Sequence[Case], metric: Metric) -> pl.DataFrame:
     """One row per run: `case`, `series`, `run`, `value` as it is printed."""
     text = dict.fromkeys(("label", "case", "series"), pl.String)
-    names = pl.DataFrame([(c.label, c.name, c.series) for c in cases], text, orient="row")
+    labels = pl.DataFrame([(c.label, c.name, c.series) for c in cases], text, orient="row")
     values = results.per_run.select(
         "run",
         "label",
         (pl.col(metric.name).cast(pl.Float64) * metric.scale).alias("value"),
     )
-    named = values.join(names, on="label").filter(pl.col("value").is_finite())
+    named = values.join(labels, on="label").filter(pl.col("value").is_finite())
     return named.select("case", "series", "run", "value")
 
 

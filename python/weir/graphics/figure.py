@@ -24,7 +24,7 @@ from weir.base.errors import InputError
 from weir.base.extras import imported
 from weir.base.grid import cautioned
 from weir.base.plain import plain_lines
-from weir.graphics import theme
+from weir.graphics import names, theme
 from weir.graphics.explore import Explorer
 from weir.graphics.paper import Paper
 from weir.results.store import slug
@@ -79,6 +79,7 @@ class Figure:
         spec: dict[str, Any] = chart.to_dict(validate=CHECKED)
         # Setting the theme on a chart would copy it once more, with all its data.
         update_nested(spec, {"config": theme.config()})
+        names.complete(spec)
         spec["description"] = self.alt
         if self.caution:
             spec["title"] = {"text": self.caution, "anchor": "start", "color": theme.WARN}

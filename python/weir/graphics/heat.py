@@ -9,12 +9,14 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from weir.graphics import theme
+from weir.graphics import names, theme
 from weir.graphics.figure import Figure, inline, layered
 
 _CELL_HEIGHT = 34
 _NARROWEST_CELL, _WIDEST_CELL = 58, 92
 _LABELS = 110
+_STRAIGHT = 12
+"""Letters of a name that fits above a cell."""
 _GAP = 26
 _BLACK, _WHITE = "#000000", "#ffffff"
 """One of them has a contrast of at least 4.5 with any colour (WCAG 2.2, 1.4.3)."""
@@ -83,11 +85,13 @@ def _panel(data: pl.DataFrame, axes: HeatAxes) -> alt.LayerChart:
         "labelColor": theme.INK,
         "labelOverlap": False,
     }
+    # Names that are wider than a cell would cover each other.
+    angle = -35 if names.width(data["column"]) > _STRAIGHT else 0
     x = alt.X(
         "column:N",
         sort=None,
         title=axes.columns,
-        axis=alt.Axis(orient="top", labelAngle=0, **plain),
+        axis=alt.Axis(orient="top", labelAngle=angle, **plain),
     )
     y = alt.Y("row:N", sort=None, title=axes.rows, axis=alt.Axis(**plain))
     legend = alt.Legend(

@@ -35,6 +35,11 @@ class Case:
     """The run whose goodput is the median."""
     scenario: Mapping[str, Any]
 
+    @property
+    def stacks(self) -> tuple[str, ...]:
+        """The stacks of its flows, each once."""
+        return tuple(dict.fromkeys(str(flow["stack"]) for flow in self.scenario.get("flow", ())))
+
 
 def cases(results: Results) -> list[Case]:
     """The cases that have at least one successful run, in the order of the command."""

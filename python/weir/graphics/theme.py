@@ -140,7 +140,6 @@ def config() -> dict[str, Any]:
             "titleFontWeight": "normal",
             "labelFontSize": 11,
             "titleFontSize": 11,
-            "labelLimit": 260,
             "symbolStrokeWidth": 2,
         },
         "text": {"color": INK, "fontSize": 11},

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 
+from weir.comparison.contrasts import compared
 from weir.graphics import select
 from weir.graphics.explore import Explorer
 from weir.graphics.figure import FORMATS, Figure, Figures
@@ -26,6 +27,7 @@ from weir.plots import (
     topology,
 )
 from weir.plots.interactive import Scene
+from weir.results.metrics import Metric
 from weir.results.results import Results
 
 __all__ = ["FORMATS", "Figure", "Figures", "figures"]
@@ -33,14 +35,10 @@ __all__ = ["FORMATS", "Figure", "Figures", "figures"]
 Draw = Callable[[Results, Sequence[Case]], Figure | None]
 Explore = Callable[[Scene], Explorer | None]
 
-_OVERVIEW: tuple[Draw, ...] = (
-    topology.topology,
-    across.goodput_against_delay,
-    across.intervals,
+_FIRST: tuple[Draw, ...] = (topology.topology, across.goodput_against_delay)
+_OTHERS: tuple[Draw, ...] = (
     distribution.answers,
     shares.flows,
-)
-_DETAIL: tuple[Draw, ...] = (
     over_time.goodput,
     sharing.fairness,
     over_time.windows,
@@ -60,15 +58,20 @@ _EXPLORERS: Mapping[str, Explore] = {
 _MANY_CASES = 24
 
 
-def figures(results: Results) -> list[Figure]:
-    """Every figure that these results have the data for, the most telling first."""
+def figures(results: Results, shown: Sequence[Metric] | None = None) -> list[Figure]:
+    """Every figure that these results have the data for, the most telling first.
+
+    `shown` are the metrics that some compare, in place of the usual ones.
+    """
     cases = select.cases(results)
     if not cases:
         return []
-    curves = sweep.curves(results, cases)
+    shown = compared(results) if shown is None else shown
+    curves = sweep.curves(results, cases, shown)
     # Over a sweep the curves say the same as one row or one dot per case, only readably.
-    compared = select.shown_over_time(cases) if curves else cases[:_MANY_CASES]
-    drawn = (draw(results, compared) for draw in (*_OVERVIEW, *_DETAIL))
+    some = select.shown_over_time(cases) if curves else cases[:_MANY_CASES]
+    intervals: Draw = partial(across.intervals, shown=shown)
+    drawn = (draw(results, some) for draw in (*_FIRST, intervals, *_OTHERS))
     scene = cache(lambda: interactive.scene(results, cases))
     return [
         replace(

@@ -9,8 +9,7 @@ from typing import Literal
 import altair as alt
 import polars as pl
 
-from weir.comparison.contrasts import compared
-from weir.graphics import encode, theme
+from weir.graphics import encode, names, theme
 from weir.graphics.figure import Figure, in_columns, inline, layered
 from weir.graphics.select import Case
 from weir.results import metrics
@@ -23,14 +22,15 @@ _GUTTER = 45
 _LOG_FROM = 20.0
 _HEIGHT = 320
 _MARGIN = 0.15
+_WIDEST_LABELS = 230
+"""Longer names make the picture wider, in pixels."""
 _LETTER, _LINE, _GAP = 7, 14, 10
-"""Rough size of a letter, height of a line and distance from its dot, in pixels."""
+"""Rough width of a letter, height of a line and distance from its dot, in pixels."""
 _BETTER = {"more": "   (better →)", "less": "   (← better)", "neither": ""}
 
 
-def intervals(results: Results, cases: Sequence[Case]) -> Figure | None:
-    """Every compared metric of every case, with its interval and each run as a point."""
-    shown = compared(results)
+def intervals(results: Results, cases: Sequence[Case], shown: Sequence[Metric]) -> Figure | None:
+    """Each metric of every case, with its interval and each run as a point."""
     if not shown or len(cases) < _FEWEST:
         return None
     frames = [encode.means(results, cases, metric) for metric in shown]
@@ -147,23 +147,27 @@ def _crosses(centres: pl.DataFrame, cases: Sequence[Case], x: Metric, y: Metric)
 def _names(centres: pl.DataFrame, cases: Sequence[Case], plane: _Plane) -> list[alt.Chart]:
     """A name next to each mean, moved down past the names that are there already."""
     colours = {case.name: case.colour for case in cases}
-    taken: list[tuple[float, float, float]] = []
+    taken: list[tuple[float, float, float, float]] = []
     layers = []
     for row in centres.sort("value_y", descending=True).iter_rows(named=True):
         left, top = plane.pixel(row["value"], row["value_y"])
-        width = _LETTER * len(row["case"])
+        text = names.lines(row["case"])
+        width = _LETTER * max(map(len, text))
         is_right = left + width + _GAP < theme.WIDTH
         start = left + _GAP if is_right else left - _GAP - width
         shift = -_GAP
         while any(
-            start < end and begin < start + width and abs(top + shift - at) < _LINE
-            for begin, end, at in taken
+            start < end
+            and begin < start + width
+            and first - _LINE * len(text) < top + shift < first + height
+            for begin, end, first, height in taken
         ):
             shift += 2
-        taken.append((start, start + width, top + shift))
-        mark = alt.Chart(inline(pl.DataFrame([row]))).mark_text(
+        taken.append((start, start + width, top + shift, _LINE * len(text)))
+        mark = alt.Chart(inline(pl.DataFrame([{**row, "case": "\n".join(text)}]))).mark_text(
             align="left" if is_right else "right",
             baseline="middle",
+            lineBreak="\n",
             dx=_GAP if is_right else -_GAP,
             dy=shift,
             fontWeight=600,
@@ -193,9 +197,9 @@ def _dots(
             x=x, y=y, color=colour, tooltip=encode.tips("case:N", value, "lo:Q", "hi:Q", "n:Q")
         ),
     ]
-    names = min(_LETTER * max(len(case.name) for case in cases), encode.LABEL_WIDTH)
-    width = theme.WIDTH // _COLUMNS + _GUTTER - names
-    return layered(*layers, width=width, height=encode.ROW_HEIGHT * len(cases))
+    labels = min(_LETTER * names.width(case.name for case in cases), _WIDEST_LABELS)
+    width = theme.WIDTH // _COLUMNS + _GUTTER - labels
+    return layered(*layers, width=width, height=encode.rows_height(cases))
 
 
 def _tip(field: str, metric: Metric) -> alt.Tooltip:

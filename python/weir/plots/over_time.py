@@ -291,7 +291,7 @@ def _signatures(shown: Sequence[Case]) -> str:
     known = [
         text
         for name, text in _SIGNATURES.items()
-        if any(name in (stack_parts(case.series)[3] or "") for case in shown)
+        if any(name in (stack_parts(stack)[3] or "") for case in shown for stack in case.stacks)
     ]
     return f": {', '.join(known)}" if known else ""
 

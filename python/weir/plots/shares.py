@@ -44,7 +44,7 @@ def limits(results: Results, cases: Sequence[Case]) -> Figure | None:
         color=held_back_by,
         order=alt.Order("position:Q"),
         tooltip=encode.tips("case:N", "limit:N", alt.Tooltip("share:Q", format=".1%")),
-    ).properties(width=theme.WIDTH - _LABEL_WIDTH, height=encode.ROW_HEIGHT * len(cases))
+    ).properties(width=theme.WIDTH - _LABEL_WIDTH, height=encode.rows_height(cases))
     caption = (
         "Blue is time in which the congestion window limited the sender, the rest time in which "
         "something else did. A comparison of controllers should be mostly blue."

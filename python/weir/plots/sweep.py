@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import altair as alt
 import polars as pl
 
-from weir.comparison.contrasts import compared
 from weir.graphics import encode, theme
 from weir.graphics.figure import Figure, inline, layered
 from weir.graphics.select import Case
@@ -22,33 +22,38 @@ _LOG_FROM = 8.0
 _MAX_FIGURES = 6
 
 
-def curves(results: Results, cases: Sequence[Case]) -> list[Figure]:
+def curves(results: Results, cases: Sequence[Case], shown: Sequence[Metric]) -> list[Figure]:
     """One figure over the key with the most values, for each setting of the other keys."""
     key = _main_key(results, cases)
-    if key is None:
+    if key is None or not shown:
         return []
     groups: dict[tuple[tuple[str, str], ...], list[Case]] = {}
     for case in cases:
         others = tuple((k, v) for k, v in case.point.items() if k != key)
         groups.setdefault(others, []).append(case)
     return [
-        _figure(results, key, others, members, number)
+        _figure(results, shown, _Group(key, others, members, number))
         for number, (others, members) in enumerate(list(groups.items())[:_MAX_FIGURES], start=1)
     ]
 
 
-def _figure(
-    results: Results,
-    key: str,
-    others: tuple[tuple[str, str], ...],
-    cases: Sequence[Case],
-    number: int,
-) -> Figure:
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The cases of a figure: the key of its axis, and what the others have in common."""
+
+    key: str
+    others: tuple[tuple[str, str], ...]
+    cases: Sequence[Case]
+    number: int
+
+
+def _figure(results: Results, shown: Sequence[Metric], group: _Group) -> Figure:
+    key, others, cases, number = group.key, group.others, group.cases, group.number
     axis = _Axis(key, cases)
     panels, frames = [], []
-    for metric in compared(results):
+    for metric in shown:
         data = encode.means(results, cases, metric).join(axis.positions(cases), on="case")
-        panels.append(_panel(data, metric, axis, cases))
+        panels.append(_panel(data, metric, axis, cases, is_first=metric is shown[0]))
         frames.append(data.with_columns(metric=pl.lit(metric.name)))
     chart = alt.concat(*panels, columns=_COLUMNS, spacing={"row": 20, "column": 30})
     chart = chart.resolve_scale(color="independent")
@@ -90,12 +95,12 @@ class _Axis:
 
 
 def _panel(
-    data: pl.DataFrame, metric: Metric, axis: _Axis, cases: Sequence[Case]
+    data: pl.DataFrame, metric: Metric, axis: _Axis, cases: Sequence[Case], *, is_first: bool
 ) -> alt.LayerChart:
     base = alt.Chart(inline(data))
     x = axis.channel()
     is_alone = len({case.series for case in cases}) == 1
-    has_legend = metric.name == "goodput_mbps" and not is_alone
+    has_legend = is_first and not is_alone
     legend = (
         alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1)
         if has_legend

@@ -9,7 +9,15 @@ from typing import Any
 
 import polars as pl
 
-from weir.comparison.contrasts import RELEVANT, Contrast, caution, compared, contrasts
+from weir.comparison.contrasts import (
+    RELEVANT,
+    Contrast,
+    caution,
+    compared,
+    compared_cases,
+    contrasts,
+)
+from weir.comparison.neighbour import HEADERS, NOTE, neighbours, texts
 from weir.comparison.tables import estimate_text
 from weir.graphics.select import Case, cases
 from weir.graphics.theme import short_key
@@ -29,11 +37,18 @@ _FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", 
 _HASH_LENGTH = 12
 
 
-def compose(results: Results, relevant: float = RELEVANT) -> Report:
-    """The report of a comparison, a scenario or a sweep."""
+def compose(results: Results, relevant: float = RELEVANT, chosen: Sequence[str] = ()) -> Report:
+    """The report of a comparison, a scenario or a sweep, with the usual metrics or those chosen.
+
+    Raises:
+        InputError: no run has one of these metrics.
+    """
     found = cases(results)
-    differences = contrasts(results, relevant) if found else []
-    drawn = figures(results)
+    shown = compared(results, chosen)
+    names = {case["label"] for case in compared_cases(results.cases)}
+    rivals = [case for case in found if case.label in names]
+    differences = contrasts(results, relevant, chosen) if found else []
+    drawn = figures(results, shown)
     curves = [figure for figure in drawn if figure.name.startswith("sweep")]
     fairness = [figure for figure in drawn if figure.name == sharing_plot.NAME]
     maps = [figure for figure in drawn if figure.name == topology.NAME]
@@ -41,19 +56,20 @@ def compose(results: Results, relevant: float = RELEVANT) -> Report:
     sections = [
         ReportSection(
             "Summary",
-            points=summary.findings(results, found, differences),
+            points=summary.findings(results, rivals, differences, relevant),
             warnings=summary.cautions(results),
         ),
         ReportSection("Over the sweep", figures=curves),
-        ReportSection("Results", tables=list(_tables(results, found, differences))),
+        ReportSection("Results", tables=list(_tables(results, found, differences, shown))),
+        _next_to(results, relevant),
         radio.section(results, found, _anchors(results), maps),
         sharing.section(results, found, _anchors(results), fairness),
         ReportSection("Figures", summary.scope(found) if others else (), figures=others),
-        provenance_section(results),
+        provenance_section(results, shown),
     ]
     full = [section for section in sections if not section.is_empty]
     return Report(
-        summary.title(results, found), summary.question(results, found), full, provenance(results)
+        summary.title(results, rivals), summary.question(results, rivals), full, provenance(results)
     )
 
 
@@ -71,14 +87,17 @@ def provenance(results: Results) -> Provenance:
     return Provenance(manifest["command"], manifest["version"], manifest["created"], seeds)
 
 
-def provenance_section(results: Results) -> ReportSection:
-    """Every case with the hash of its configuration, every run with its seed."""
+def provenance_section(results: Results, shown: Sequence[Metric] | None = None) -> ReportSection:
+    """Every case with the hash of its configuration, every run with its seed and metrics."""
+    shown = compared(results) if shown is None else shown
     again = (
         "The same version with the same configuration and the same seed gives the same trace hash "
         "on every machine."
     )
     if "trace_hash" not in results.runs.columns:
         again = "Time was real: no run can be repeated exactly."
+    elif results.runs.filter(status="ok")["trace_hash"].has_nulls():
+        again = f"{again} Runs without a hash were in real time and cannot be repeated exactly."
     text = (
         f"Every number above comes from the runs listed here. {again} The complete configuration "
         "is in manifest.json, and each run's rows are in the Parquet tables, both next to this "
@@ -88,7 +107,7 @@ def provenance_section(results: Results) -> ReportSection:
     return ReportSection(
         "Provenance",
         paragraphs=[text],
-        tables=[*_sources_table(results), _cases_table(results), _runs_table(results)],
+        tables=[*_sources_table(results), _cases_table(results), _runs_table(results, shown)],
         code=json.dumps(scenario, indent=2, ensure_ascii=False),
     )
 
@@ -111,15 +130,32 @@ def _anchors(results: Results) -> dict[str, str]:
 
 
 def _tables(
-    results: Results, found: Sequence[Case], differences: Sequence[Contrast]
+    results: Results,
+    found: Sequence[Case],
+    differences: Sequence[Contrast],
+    shown: Sequence[Metric],
 ) -> Iterator[ReportTable]:
-    shown = compared(results)
     if found and shown:
         yield _estimates(results, found, shown)
     if results.flows.height and results.flows["flow"].n_unique() in range(2, _MAX_FLOWS + 1):
         yield _flows(results, found)
     if differences:
-        yield _differences(results, differences)
+        yield _differences(results, differences, shown)
+
+
+def _next_to(results: Results, relevant: float) -> ReportSection:
+    """What each stack takes from its neighbour, and how long they take to fair shares."""
+    rows = []
+    for row in (found := neighbours(results, relevant)):
+        more: Contrast | None = row["more"]
+        link = anchor(results, row["label"])
+        cells = [Cell(text, link=link) for text in texts(row)]
+        names = _names(results, row["series"], row["point"])
+        rows.append([*names, *cells, Cell("" if more is None else more.words, "text")])
+    headers = ["case", *map(short_key, results.swept), *HEADERS, "verdict on the harm"]
+    title = f"Next to {found[0]['neighbour']}" if found else ""
+    tables = [ReportTable("Share, harm and convergence", headers, rows, note=NOTE)] if rows else []
+    return ReportSection(title, tables=tables)
 
 
 def _estimates(results: Results, found: Sequence[Case], shown: Sequence[Metric]) -> ReportTable:
@@ -130,7 +166,8 @@ def _estimates(results: Results, found: Sequence[Case], shown: Sequence[Metric])
             Cell(estimate_text(results.estimate(case.label, m.name), m), link=link) for m in shown
         ]
         repeats = Cell(str(len(case.runs)), link=link)
-        rows.append([*_names(results, case.series, case.point), *cells, repeats])
+        names = [*_names(results, case.series, case.point), *_world(results, case.label)]
+        rows.append([*names, *cells, repeats])
     note = (
         "Mean ± half of the 95 % interval over the repeats; where the interval is lopsided, how "
         "far it reaches below and above. Each number leads to the runs it was made from. "
@@ -140,10 +177,17 @@ def _estimates(results: Results, found: Sequence[Case], shown: Sequence[Metric])
     headers = [
         what,
         *map(short_key, results.swept),
+        *(["world"] if results.mixture else []),
         *(metric.heading for metric in shown),
         "repeats",
     ]
     return ReportTable("Measures", headers, rows, note=note, anchor="measures")
+
+
+def _world(results: Results, label: str) -> list[Cell | str]:
+    """The world of a case, where there are several."""
+    names = (world for world, labels in results.worlds.items() if label in labels)
+    return [Cell(next(names), "text")] if results.mixture else []
 
 
 def _names(results: Results, series: str, point: Mapping[str, str]) -> list[Cell | str]:
@@ -169,9 +213,10 @@ def _flows(results: Results, found: Sequence[Case]) -> ReportTable:
     return ReportTable("By flow", headers, rows, note="Mean ± half of the 95 % interval.")
 
 
-def _differences(results: Results, found: Sequence[Contrast]) -> ReportTable:
+def _differences(
+    results: Results, found: Sequence[Contrast], shown: Sequence[Metric]
+) -> ReportTable:
     """One row per pair, one column per metric; bold where a difference is shown."""
-    shown = compared(results)
     by_pair: dict[tuple[str, str], dict[str, Contrast]] = {}
     for contrast in found:
         pair = by_pair.setdefault((contrast.label, contrast.reference), {})
@@ -213,12 +258,14 @@ def _cases_table(results: Results) -> ReportTable:
             [
                 Cell(case["label"], "name", anchor=anchor(results, case["label"])),
                 case["stack"],
+                *_world(results, case["label"]),
                 config_hash(case["scenario"]),
                 ranges(sorted(own["run"].to_list())) or "none",
                 ranges(sorted(own["seed"].to_list())) or "none",
             ]
         )
-    headers = ["case", "stack", "configuration hash", "runs", "seeds"]
+    worlds = ["world"] if results.mixture else []
+    headers = ["case", "stack", *worlds, "configuration hash", "runs", "seeds"]
     return ReportTable("Cases", headers, rows, is_folded=len(rows) > _SHOWN_RUNS)
 
 
@@ -228,8 +275,7 @@ def config_hash(scenario: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:_HASH_LENGTH]
 
 
-def _runs_table(results: Results) -> ReportTable:
-    shown = compared(results)
+def _runs_table(results: Results, shown: Sequence[Metric]) -> ReportTable:
     names = [metric.name for metric in shown]
     values = results.per_run.select("run", pl.col(names).fill_nan(None))
     runs = results.runs.join(values, on="run", how="left", suffix="_of_run").head(_MAX_RUNS)

@@ -94,6 +94,7 @@ def _template(name: str) -> Any:
     )
     environment.filters["slug"] = slug
     environment.filters["unbroken"] = with_no_break_spaces
+    environment.filters["breakable"] = with_breaks_before_brackets
     return environment.from_string(_asset(name))
 
 
@@ -105,6 +106,13 @@ def slug(text: str) -> str:
 def with_no_break_spaces(text: str) -> str:
     """`text` with every number kept on the line of its unit."""
     return re.sub(r"(?<=[\d±–]) (?=[%±\d]|Mbit/s|ms\b|s\b)", "\N{NO-BREAK SPACE}", text)
+
+
+def with_breaks_before_brackets(text: str) -> str:
+    """The value of a cell, which a narrow table may break before its interval only."""
+    if not re.fullmatch(r"[-−]?\d[^/]*", text):
+        return text
+    return text.replace(" ", "\N{NO-BREAK SPACE}").replace("\N{NO-BREAK SPACE}(", " (")
 
 
 def _json(value: Any) -> Markup:

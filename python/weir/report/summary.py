@@ -10,7 +10,8 @@ import polars as pl
 
 from weir import _native
 from weir.base.grid import listed
-from weir.comparison.contrasts import RELEVANT, Contrast
+from weir.comparison.contrasts import Contrast, has_neighbour
+from weir.comparison.neighbour import neighbours, sentences
 from weir.comparison.tables import estimate_text
 from weir.comparison.verdicts import SAID, verdicts
 from weir.graphics.select import Case, shown_over_time
@@ -21,6 +22,7 @@ from weir.report.leaders import at, leaders, leading, measured
 from weir.results import metrics
 from weir.results.metrics import Metric
 from weir.results.results import Results
+from weir.scenario import labels
 from weir.scenario.source import HOSTS
 from weir.statistics.intervals import Estimate, mean_interval
 
@@ -33,18 +35,35 @@ _WORTH_A_WORD = 0.01
 
 def title(results: Results, cases: Sequence[Case]) -> str:
     """The heading of the report."""
-    names = list(dict.fromkeys(case.series for case in cases))
+    names = _names(cases)
     what = str(results.manifest["name"])
     if sources := results.manifest.get("sources"):
         return f"{listed([source['name'] for source in sources])} compared"
-    if what == "compare" and len(names) > 1:
+    if neighbour := _neighbour(results):
+        what = f"{listed(names[1:] or names)} next to {neighbour}"
+    elif what == "compare" and len(names) > 1:
         what = f"{listed(names)} compared"
     return " ".join(filter(None, (what, results.where)))
 
 
+def _names(cases: Sequence[Case]) -> list[str]:
+    return list(dict.fromkeys(case.series for case in cases))
+
+
+def _neighbour(results: Results) -> str:
+    """The stack that all others share the bottleneck with; empty if there is none."""
+    first = results.cases[0] if results.cases and "sources" not in results.manifest else None
+    return str(first["series"]) if first is not None and has_neighbour(first) else ""
+
+
 def question(results: Results, cases: Sequence[Case]) -> str:
-    """What the runs were made to find out."""
-    names = list(dict.fromkeys(case.series for case in cases))
+    """What the runs were made to find out, and what the labels of stacks mean."""
+    explained = labels.explained(results.cases)
+    return " ".join(filter(None, (_question(results, cases), explained and f"{explained}.")))
+
+
+def _question(results: Results, cases: Sequence[Case]) -> str:
+    names = _names(cases)
     scenario = results.cases[0]["scenario"] if results.cases else {}
     networks = {_network(case, results.swept) for case in results.cases}
     # Directories that were joined may have been measured on different paths.
@@ -54,6 +73,10 @@ def question(results: Results, cases: Sequence[Case]) -> str:
     if scenario.get("description"):
         compared = f" {listed(names)}{where}." if len(names) > 1 else f" Measured{where}."
         return f"{scenario['description'].rstrip('.')}.{compared if names and where else ''}"
+    if neighbour := _neighbour(results):
+        verb = "do" if len(names) > 2 else "does"
+        others = listed(names[1:] or names)
+        return f"What {verb} {others} take from a flow of {neighbour}{where}?"
     if len(names) > 1:
         return f"How do {listed(names)} compare{where}?"
     return f"What does {names[0] if names else results.manifest['name']} achieve{where}?"
@@ -63,13 +86,15 @@ def _values(cases: Sequence[Case], key: str) -> str:
     return ", ".join(dict.fromkeys(case.point[key] for case in cases if key in case.point))
 
 
-def findings(results: Results, cases: Sequence[Case], contrasts: Sequence[Contrast]) -> list[str]:
+def findings(
+    results: Results, cases: Sequence[Case], contrasts: Sequence[Contrast], relevant: float
+) -> list[str]:
     """The results in words, the main ones first."""
-    first = [_alone(results, cases[0])] if len(cases) == 1 else verdicts(contrasts)
-    relevant = contrasts[0].relevant if contrasts else RELEVANT
+    next_to = list(sentences(neighbours(results, relevant)))
+    first = [_alone(results, cases[0])] if len(cases) == 1 else next_to or verdicts(contrasts)
     more = (
         leaders(results, cases, relevant) if len(cases) > 1 else (),
-        _flow_goodputs(results, cases),
+        () if next_to else _flow_goodputs(results, cases),
         _differences(contrasts, said=bool(first)),
         _limits(results, cases),
     )
@@ -95,7 +120,8 @@ def cautions(results: Results, *, has_intervals: bool = False) -> list[str]:
     With `has_intervals` there are intervals also of a single repeat.
     """
     runs = _about_runs(results, has_intervals=has_intervals)
-    return [*runs, *_about_length(results), *_about_flows(results)]
+    worlds = [results.mixture] if results.mixture else []
+    return [*worlds, *runs, *_about_length(results), *_about_flows(results)]
 
 
 def signed(estimate: Estimate, metric: Metric) -> str:
@@ -279,9 +305,9 @@ def _about_flows(results: Results) -> Iterator[str]:
                 f"to do ({stacks}): their other numbers are about the part that they did."
             )
     if "failure" in flows.columns:
-        reasons = flows.filter(pl.col("failure").is_not_null())["failure"].unique().sort()
-        for reason in reasons.to_list()[:_FEW]:
-            yield f"A connection failed: {reason}."
+        failed = flows.drop_nulls("failure").group_by("failure").len().sort("failure")
+        for reason, count in failed.rows()[:_FEW]:
+            yield f"{count} of {flows.height} flows failed: {reason}."
     if "kind" in results.events.columns:
         cut = results.events.filter(pl.col("kind") == "truncated")["run"].n_unique()
         if cut:

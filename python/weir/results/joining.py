@@ -127,4 +127,5 @@ def _cases(manifests: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[dict[
     for letter, found in manifests:
         for case in found["cases"]:
             names = {key: f"{letter}: {case[key]}" for key in ("label", "series")}
-            yield {**case, **names}
+            labels = {f"{letter}: {name}": stack for name, stack in case.get("labels", {}).items()}
+            yield {**case, **names, **({"labels": labels} if labels else {})}

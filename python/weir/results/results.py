@@ -18,7 +18,7 @@ from weir.base.plain import plain
 from weir.dynamics.arrivals import Completions, completions
 from weir.dynamics.criteria import COARSE_BIN_S, EPSILON, HOLD_S, RECLAIMED, SHORTEST_BIN_S, Rule
 from weir.results import manifest, metrics, parquet
-from weir.scenario.source import SIM, SPOKEN
+from weir.scenario.source import IN_WORDS, SIM, SPOKEN
 from weir.statistics.censoring import Wait
 from weir.statistics.intervals import Estimate, mean_interval
 from weir.statistics.requests import PERCENTS, Percentile, percentiles
@@ -50,6 +50,7 @@ OPTIONAL = ("probes", "marks", "limits")
 INTERNAL = "cc."
 """What the columns of controllers' internal variables in table `samples` begin with."""
 
+_FEW = 4
 _KEPT_BYTES = 64 << 20
 """A table that unpacks to no more is read once and kept."""
 
@@ -214,13 +215,34 @@ class Results:
     def where(self) -> str:
         """The world of the runs, as in ``in world kernel``; empty for the simulator.
 
-        It is empty, too, where several meet: cases are named by them.
+        It is empty, too, where several meet: `mixture` names them.
         """
-        worlds = {case.get("world", SIM) for case in self.cases}
-        if len(worlds) != 1 or worlds == {SIM}:
+        if len(self.worlds) != 1 or SIM in self.worlds:
             return ""
-        (world,) = worlds
+        (world,) = self.worlds
         return f"in {SPOKEN.get(world, f'world {world}')}"
+
+    @property
+    def worlds(self) -> dict[str, list[str]]:
+        """The labels of the cases of each world."""
+        found: dict[str, list[str]] = {}
+        for case in self.cases:
+            found.setdefault(case.get("world", SIM), []).append(case["label"])
+        return found
+
+    @property
+    def mixture(self) -> str:
+        """Which cases ran in which world, in a sentence; empty if all ran in one."""
+        if len(self.worlds) < 2:
+            return ""
+        parts = [
+            f"{_some(labels)} in {IN_WORDS.get(world, f'world {world}')}"
+            for world, labels in self.worlds.items()
+        ]
+        return (
+            f"The cases ran in different worlds: {'; '.join(parts)}. Differences between them are "
+            "also differences of their worlds."
+        )
 
     @property
     def caution(self) -> str:
@@ -524,3 +546,8 @@ class Results:
     def __repr__(self) -> str:
         done, planned = self.manifest["runs"]["ok"], self.manifest["runs"]["planned"]
         return f"<weir.Results {self.manifest['name']}: {done} of {planned} runs, {self.path}>"
+
+
+def _some(labels: Sequence[str]) -> str:
+    """Few labels by name, many by their number."""
+    return ", ".join(labels) if len(labels) <= _FEW else f"{len(labels)} cases"

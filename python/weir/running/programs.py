@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sys
 import tempfile
@@ -141,6 +142,8 @@ def prepare(flow: Flow, folder: Path) -> dict[str, Any]:
     for name in ("www", "work", "out", "log"):
         (own / name).mkdir(parents=True, exist_ok=True)
     with (own / "www/f").open("wb") as file:
+        if wanted.received is not None and flow.size is not None:
+            file.write(hashlib.shake_256(str(flow.seed).encode()).digest(flow.size))
         file.truncate(int(values["bytes"]))
     for name, text in wanted.files.items():
         (own / "work" / name).write_text(definition.filled(text, values.get), encoding="utf-8")
@@ -207,4 +210,35 @@ def collect(
             log = qlog.largest(folder / str(flow.index) / "out", wanted.qlog)
             state = None if log is None else qlog.metrics(log, wanted.rtt_unit)
         tables = qlog.merged(tables, flow.index, wanted.transport, state)
+        if wanted.received is not None and flow.size is not None:
+            own = folder / str(flow.index)
+            wrong = _difference(own / "www/f", own / "out" / wanted.received)
+            tables["flows"] = _failed(tables["flows"], flow.index, wrong)
     return tables
+
+
+def _difference(sent: Path, received: Path) -> str:
+    """How the received file differs from the one that was sent; empty if it does not."""
+    if not received.is_file():
+        return "the server wrote no file"
+    wanted, found = sent.read_bytes(), received.read_bytes()
+    if wanted == found:
+        return ""
+    same = next((i for i, (a, b) in enumerate(zip(wanted, found, strict=False)) if a != b), None)
+    if same is None:
+        return (
+            f"the server's file has {len(found)} of {len(wanted)} bytes; a server that still runs "
+            "when the client ends must have written all of them to the disk"
+        )
+    return f"the server's file differs from the one sent, from byte {same} on"
+
+
+def _failed(flows: pl.DataFrame, flow: int, why: str) -> pl.DataFrame:
+    """The flows with a failure of a flow that seemed complete."""
+    if not why:
+        return flows
+    own = (pl.col("flow") == flow) & pl.col("completed")
+    return flows.with_columns(
+        pl.when(own).then(pl.lit(why)).otherwise(pl.col("failure")).alias("failure"),
+        (pl.col("completed") & ~own).alias("completed"),
+    ).cast(flows.schema)

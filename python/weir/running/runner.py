@@ -266,6 +266,7 @@ def _manifest(plan: Plan, directory: RunDirectory, wall_s: float) -> dict[str, A
                 "world": case.world,
                 "point": dict(case.point),
                 "scenario": case.scenario.fields,
+                **({"labels": dict(case.labels)} if case.labels else {}),
             }
             for case in plan.cases
         ],

@@ -12,7 +12,19 @@ from weir.base import options
 from weir.base.errors import InputError
 from weir.base.options import MEASUREMENT, NETWORK, TRAFFIC, Option
 from weir.scenario.arguments import spelled
-from weir.scenario.source import GUESTS, HOSTS, KERNEL, NETEM, SIM, Overrides, Source, Sweep, worlds
+from weir.scenario.labels import Named, each_once, labels_of, named
+from weir.scenario.source import (
+    CONTENDER,
+    GUESTS,
+    HOSTS,
+    KERNEL,
+    NETEM,
+    SIM,
+    Overrides,
+    Source,
+    Sweep,
+    worlds,
+)
 from weir.scenario.sweep import Plan, plan
 from weir.scenario.tc import keys as tc_keys
 
@@ -20,6 +32,10 @@ _WARMUP_SHARE = 10
 
 TESTED, NEIGHBOUR = "tested", "neighbour"
 """Names of the flows of a comparison with `against`."""
+PROGRAM = "program"
+"""The stack that stands for the programs of `client` and `server`."""
+ALONE = "alone"
+"""What the name of its last case ends with, the neighbour alone."""
 
 _DUMBBELL = """
 name = "compare"
@@ -177,6 +193,19 @@ class Comparison:
             key="flow.1.stack",
         ),
     ] = None
+    client: Annotated[
+        str | None,
+        Option(
+            "Your own program that sends a file, with arguments in braces; `program` among the "
+            "stacks stands for it. See docs/stacks/programs.md.",
+            group=TRAFFIC,
+            metavar="COMMAND",
+        ),
+    ] = None
+    server: Annotated[
+        str | None,
+        Option("Your own program that receives it.", group=TRAFFIC, metavar="COMMAND"),
+    ] = None
     repeat: Annotated[
         int,
         Option(
@@ -219,15 +248,16 @@ class Comparison:
         """
         if not self.stacks:
             raise InputError("name at least one stack, as in: weir compare reno cubic bbr")
-        for stack in self.stacks:
-            if list(self.stacks).count(stack) > 1:
-                raise InputError(f"{stack} is given twice")
+        stacks = each_once(self.stacks)
         if self.against is not None:
             self._check_neighbour(form)
+            stacks = _next_to(named(self.against), stacks)
+        is_named = any(one.stack == PROGRAM for one in stacks)
+        if is_named or self.client is not None or self.server is not None:
+            stacks = self._with_programs(form, stacks)
         names = options.names_of_keys(Comparison)
-        stacks = self.stacks if self.against is None else (*self.stacks, self.against)
-        with spelled(form, names, self._keys(""), stacks):
-            return self._plan()
+        with spelled(form, names, self._keys(""), [one.stack for one in stacks]):
+            return self._plan(stacks)
 
     def _check_neighbour(self, form: str) -> None:
         """Refuses what would make the neighbour another flow in the case of it alone."""
@@ -239,20 +269,46 @@ class Comparison:
                 every = f"flow.*.{key.split('.', 2)[-1]}"
                 raise InputError(f"{written}: {key} is of one flow; set {every}, of all flows")
 
+    def _with_programs(self, form: str, stacks: Sequence[Named]) -> list[Named]:
+        """The stacks with programs in place of `program` and of what only our transport has.
+
+        Raises:
+            InputError: the programs cannot run, or a command or a stack is not valid.
+        """
+        from weir.contenders import own  # other comparisons have no use for it
+
+        if self.client is None or self.server is None:
+            given = {"client": self.client, "server": self.server}
+            words = [form.format(name=name, value=value) for name, value in given.items() if value]
+            raise InputError(f"{words[0] if words else PROGRAM}: give both --client and --server")
+        written = form.format(name="client", value=self.client)
+        if self.world not in (KERNEL, *GUESTS):
+            raise InputError(f"{written}: only world kernel runs programs; add --world kernel")
+        if self.size is None:
+            raise InputError(f"{written}: programs send a file; give its --size, as in 100kb")
+        if self.against is not None or self.flows != 1:
+            more = "--against" if self.against is not None else "--flows"
+            raise InputError(f"{written}: a program runs alone; leave out {more}")
+        program = own.define(self.client, self.server)
+        about = f"{self.client} with {self.server}"
+        if not any(one.stack == PROGRAM for one in stacks):
+            stacks = [Named(PROGRAM, PROGRAM), *stacks]
+        return [_as_programs(one, program, about) for one in stacks]
+
     def source(self, stack: str) -> Source:
         """The scenario of one of the stacks, all options as overrides; nothing is checked."""
-        return self._source(stack)
+        return self._source(named(stack).stack)
 
-    def _plan(self) -> Plan:
-        return plan("compare", self.command(), self._sources(), self.sweep)
-
-    def _sources(self) -> dict[str, Source]:
+    def _plan(self, stacks: Sequence[Named]) -> Plan:
         """The cases by name; next to a neighbour its own kind is the first, and alone the last."""
-        if self.against is None:
-            return {stack: self._source(stack) for stack in self.stacks}
-        stacks = dict.fromkeys((self.against, *self.stacks))
-        alone = replace(self, against=None, flows=1)._source(self.against)
-        return {stack: self._source(stack) for stack in stacks} | {f"{self.against} alone": alone}
+        sources = {one.name: self._source(one.stack) for one in stacks}
+        if self.against is not None:
+            neighbour, *_ = stacks
+            alone, name = replace(self, against=None, flows=1), f"{neighbour.name} {ALONE}"
+            if name in sources:
+                raise InputError(f"{name}: this names the neighbour alone; choose another label")
+            sources[name] = alone._source(neighbour.stack)
+        return plan("compare", self.command(), sources, self.sweep, labels=labels_of(stacks))
 
     def command(self) -> str:
         """The command line that repeats this comparison exactly."""
@@ -279,7 +335,7 @@ class Comparison:
         for key, name in options.names_of_keys(Comparison).items():
             value = self._warmup() if name == "warmup" else getattr(self, name)
             if value is not None:
-                keys[key] = str(value)
+                keys[key] = named(value).stack if name == "against" else str(value)
         return keys
 
     def _keys_of_tc(self) -> Overrides:
@@ -303,6 +359,35 @@ class Comparison:
         except ValueError:
             return "0s"  # which does not matter, as the duration is refused
         return f"{round(seconds * 1000 / _WARMUP_SHARE)}ms"
+
+
+def _as_programs(one: Named, program: str, about: str) -> Named:
+    """A stack of a comparison with programs, and what runs for it in world `kernel`."""
+    from weir.contenders import own
+
+    if one.stack == PROGRAM:
+        return Named(one.name, program, about)
+    if own.is_ours(one.stack):
+        with spelled("", {}, {}, [one.stack]):
+            Source(_DUMBBELL, "command line", (("flow.0.stack", one.stack),)).effective()
+        said = f"Weir's transport over UDP, as weir send --stack {one.stack}"
+        return Named(one.name, own.ours(one.stack), said)
+    is_contender = one.stack.startswith(CONTENDER)
+    return one if is_contender else Named(one.name, one.stack, f"the kernel's TCP with {one.stack}")
+
+
+def _next_to(neighbour: Named, stacks: Sequence[Named]) -> list[Named]:
+    """The neighbour's own kind, then the other stacks.
+
+    Raises:
+        InputError: another stack has its label.
+    """
+    own = next((one for one in stacks if one.stack == neighbour.stack), neighbour)
+    first = own if neighbour.name == neighbour.stack else neighbour
+    others = [one for one in stacks if one is not own]
+    if any(one.name == first.name for one in others):
+        raise InputError(f"{first.name} is given twice")
+    return [first, *others]
 
 
 def scenario_plan(

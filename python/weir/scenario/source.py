@@ -42,6 +42,13 @@ SPOKEN: Mapping[str, str] = {
     HOSTS: "real time between hosts",
 }
 """How a world is called in titles, where that is not its name."""
+IN_WORDS: Mapping[str, str] = {
+    **SPOKEN,
+    SIM: "the simulator",
+    "udp": "world udp, real UDP in real time",
+    KERNEL: "world kernel in real time",
+}
+"""How a world is called next to others."""
 CONTENDER = "contender:"
 """What the stacks begin with that are programs of other projects."""
 _KERNEL_SAMPLES = ("measure.sample_interval", "10ms")

@@ -6,11 +6,12 @@ import hashlib
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from weir import _native
 from weir.base.errors import InputError
+from weir.scenario.labels import Named, labels_of, named
 from weir.scenario.source import GUESTS, SIM, Effective, Source, Sweep, is_stack
 
 MAX_RUNS = 100_000
@@ -29,6 +30,8 @@ class Case:
     world: str = SIM
     hosts: str = ""
     """In world `hosts`: which these are, in a canonical form."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The stacks that have a label, by label, as they were written."""
 
     @property
     def label(self) -> str:
@@ -106,31 +109,38 @@ def plan(
     sources: Mapping[str, Source],
     sweep: Sweep,
     known: Mapping[str, Effective] | None = None,
+    labels: Mapping[str, str] | None = None,
 ) -> Plan:
     """Every source at every point of `sweep` and of its own `[sweep]` section.
 
     A key in `sweep` replaces the same key of the file. The first seed is the first source's. Where
     a single source sweeps stacks, these are what is compared: they name the series, and the rest
     of the point is where on the sweep they are compared. `known` is what `Source.effective`
-    returned of sources, where it was called before.
+    returned of sources, where it was called before. `labels` has the stacks of the sources that
+    are named by labels. Stacks of a sweep may have labels of their own.
 
     Raises:
         ScenarioError: a scenario, or one of its points, is not valid.
         InputError: there is nothing to run, far too much, or a value is swept twice.
     """
-    named = [value for key, values in sweep.items() if is_stack(key) for value in values]
     cases: list[Case] = []
     for series, source in sources.items():
         base = (known or {}).get(series) or source.effective()
-        swept_keys = {**base.sweep, **sweep}
+        swept_keys, names = _without_labels({**base.sweep, **sweep})
+        own = {key: swept_keys[key] for key in sweep}
+        trusted = [value for key, values in own.items() if is_stack(key) for value in values]
         _refuse_repeated(swept_keys)
         _refuse_too_many(math.prod(map(len, swept_keys.values())), swept_keys)
         for point in points(swept_keys):
-            scenario = source.at(point, named, base)
-            swept, place = _split(point) if len(sources) == 1 else ("", point)
+            scenario = source.at(point, trusted, base)
+            shown = {key: names[key][value].name for key, value in point.items() if key in names}
+            shown = {**point, **shown}
+            swept, place = _split(shown) if len(sources) == 1 else ("", shown)
             stacks = " + ".join(scenario.stacks)
             curve = swept or series
-            cases.append(Case(curve, stacks, place, scenario, source.world, source.hosts))
+            written = labels_of(names[key][point[key]] for key in names)
+            written |= {series: labels[series]} if labels and series in labels else {}
+            cases.append(Case(curve, stacks, place, scenario, source.world, source.hosts, written))
             if len(cases) * scenario.repeat > MAX_RUNS:
                 raise InputError(
                     f"this would make more than {MAX_RUNS} runs, the most of a command: each of "
@@ -138,6 +148,25 @@ def plan(
                 )
     repeat = max(case.scenario.repeat for case in cases)
     return Plan(name, command, tuple(cases), repeat, cases[0].scenario.seed)
+
+
+def _without_labels(sweep: Sweep) -> tuple[Sweep, dict[str, dict[str, Named]]]:
+    """The sweep with plain stacks, and by key what each of these is called.
+
+    Raises:
+        InputError: a label is not valid, or names two stacks.
+    """
+    plain, names = dict(sweep), {}
+    for key, values in sweep.items():
+        if not is_stack(key):
+            continue
+        found = [named(value) for value in values]
+        for one in found:
+            if any(one.name == other.name and one.stack != other.stack for other in found):
+                raise InputError(f"{key}={','.join(values)}: {one.name} names two stacks")
+        plain[key] = tuple(one.stack for one in found)
+        names[key] = {one.stack: one for one in found}
+    return plain, names
 
 
 def _refuse_repeated(sweep: Sweep) -> None:

@@ -86,6 +86,7 @@ class _Search:
     def __init__(self, loop: Loop, target: Target, options: SearchOptions) -> None:
         self.loop, self.target, self.options = loop, target, options
         self.networks: dict[str, _Network] = {}
+        self.found: _Network | None = None
         self.found_after: int | None = None
         self.runs = 0
         share = 1.0 if options.random else Evolution.share_new
@@ -113,14 +114,15 @@ class _Search:
                 words = " ".join(f"--set '{k}={v}'" for k, v in best.keys.items())
                 tell(f"{self.loop.runs} runs, {best.value:.4g}: {words}")
             if self.found_after is None and self._is_confirmed(best):
-                self.found_after = self.loop.runs
+                self.found, self.found_after = best, self.loop.runs
                 if self.options.stop:
                     break
         self.runs = self.loop.runs
 
     def judged(self, tell: Tell) -> Finding:
         """Shrinks the worst network, and measures it on fresh seeds."""
-        worst = self._worst(_CANDIDATES)
+        confirmed = self.found if self.options.stop else None
+        worst = [confirmed] if confirmed is not None else self._worst(_CANDIDATES)
         if not worst:
             raise InputError(f"no network has a value; the first: {self._reason()}")
         values = self._values(worst, self._judges(JUDGES))
@@ -195,7 +197,8 @@ class _Search:
         if not self.target.is_found(best.value) or name in self._confirmed:
             return False
         self._confirmed.add(name)
-        return self._fails(best.keys, None)
+        # Few judges first, as most networks fail before them.
+        return all(self._fails(best.keys, None, judges) for judges in (JUDGES, _MORE_JUDGES))
 
     def _fails(self, keys: Keys, needed: float | None, judges: int = JUDGES) -> bool:
         """Whether judges see the failure, or in the median a score not better than `needed`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pkgutil
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import import_module
 from importlib.resources import files
 
@@ -13,6 +14,7 @@ from weir.base.disk import write_text
 from weir.base.errors import InputError, unknown
 from weir.cells.protocol import (
     SIZES,
+    OpenStudy,
     Settings,
     Study,
     StudyResult,
@@ -21,6 +23,7 @@ from weir.cells.protocol import (
     capitalised,
 )
 from weir.results import manifest
+from weir.scenario.labels import Named
 from weir.scenario.plans import world_words
 from weir.scenario.source import SIM
 from weir.studies.described import FILE, DescribedStudy
@@ -79,12 +82,32 @@ def run(name: str, settings: Settings) -> StudyResult:
         given, *allowed = map(_option, (settings.world, *possible))
         raise InputError(f"{given}: study {name} runs with {' or '.join(allowed)}")
     check_size(settings.size)
+    if settings.stacks:
+        _check_open(chosen, settings.stacks[0])
     result = chosen.run(settings)
+    if settings.stacks:
+        added = f"Added to the study: {', '.join(one.written for one in settings.stacks)}."
+        result = replace(result, findings=[added, *result.findings])
     cells = {"study": name, "rows": list(result.rows), "findings": list(result.findings)}
     write_text(
         result.results.path / manifest.STUDY, json.dumps(cells, indent=2, ensure_ascii=False)
     )
     return result
+
+
+def _check_open(study: Study, stack: Named) -> None:
+    """Refuses stacks for a study that does not compare a list of them.
+
+    Raises:
+        InputError: the message says why, and which studies do.
+    """
+    if isinstance(study, OpenStudy) and study.compares:
+        return
+    takes = [one.name for one in studies().values() if isinstance(one, OpenStudy) and one.compares]
+    raise InputError(
+        f"--stack {stack.written}: study {study.name} repeats an experiment with the stacks of its "
+        f"source, and has no place for others; studies that compare stacks: {', '.join(takes)}"
+    )
 
 
 def check_size(size: str) -> None:

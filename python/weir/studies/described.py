@@ -15,6 +15,7 @@ from importlib import import_module
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any
 
+from weir.base.errors import InputError
 from weir.cells import claims
 from weir.cells.cells import Cells, cell
 from weir.cells.protocol import Cell, Settings, StudyResult, capitalised
@@ -22,8 +23,9 @@ from weir.cells.texts import Entry, Scope, evaluated, expanded, filled, sentence
 from weir.experiments.contest import Contests
 from weir.results.results import Results
 from weir.running.execution import run_plan
+from weir.scenario.labels import Named
 from weir.scenario.plans import world_words
-from weir.scenario.source import SIM, Source
+from weir.scenario.source import SIM, Source, is_stack
 from weir.scenario.sweep import Plan, plan
 
 if TYPE_CHECKING:
@@ -53,6 +55,13 @@ class DescribedStudy:
         """Patterns of the claims at the top of its report."""
         named: Sequence[str] = self.data.get("verdicts", ())
         return named
+
+    @property
+    def compares(self) -> bool:
+        """Whether it compares a list of stacks."""
+        sizes: Mapping[str, Mapping[str, Any]] = self.data.get("sizes", {})
+        known = [{**own, **own.get("derived", {})} for own in sizes.values()]
+        return bool(known) and all("stacks" in names for names in known)
 
     def run(self, settings: Settings) -> StudyResult:
         """Runs every case, and measures and judges the results."""
@@ -99,6 +108,8 @@ class DescribedStudy:
         scope = {**self.constants, **own}
         for name, text in own.get("derived", {}).items():
             scope[name] = evaluated(text, scope)
+        if settings.stacks:
+            scope["stacks"] = [*scope["stacks"], *_added(scope["stacks"], settings.stacks)]
         return scope
 
     def plan(self, settings: Settings) -> Plan:
@@ -106,6 +117,7 @@ class DescribedStudy:
         scope = self.scope(settings)
         words = ["weir", "study", self.name, "--size", settings.size]
         words += ["--repeat", str(scope["repeat"]), "--seed", str(settings.seed)]
+        words += [word for one in settings.stacks for word in ("--stack", one.written)]
         words += world_words(settings.world)
         return plan(self.name, shlex.join(words), self.sources(settings), {})
 
@@ -125,16 +137,19 @@ class DescribedStudy:
         own = Cells(rows).table(claims.TABLE).all
         judged = {
             "claims": own,
-            "verdicts": claims.in_words(own),
             "summary": claims.summary,
         }
         return sentences(self._text(_FINDINGS), {**_with_cells(scope, rows), **judged})
 
     def sources(self, settings: Settings) -> dict[str, Source]:
         """The scenario of every case by its label."""
-        return dict(self._sources(self.scope(settings), settings.world))
+        stacks = {one.name: one.stack for one in settings.stacks}
+        return dict(self._sources(self.scope(settings), settings.world, stacks))
 
-    def _sources(self, scope: Scope, world: str) -> Iterator[tuple[str, Source]]:
+    def _sources(
+        self, scope: Scope, world: str, stacks: Mapping[str, str]
+    ) -> Iterator[tuple[str, Source]]:
+        """`stacks` has the stacks of labels."""
         common = self.data.get("set", {})
         for entry in self.data["case"]:
             for own in expanded(entry, scope):
@@ -143,7 +158,11 @@ class DescribedStudy:
                 more = evaluated(entry.get("with", {}), own)
                 keys = {**seeds, **common, **entry.get("set", {}), **more}
                 texts = ((filled(key, own), filled(text, own)) for key, text in keys.items())
-                overrides = tuple((key, text) for key, text in texts if text)
+                overrides = tuple(
+                    (key, stacks.get(text, text) if is_stack(key) else text)
+                    for key, text in texts
+                    if text
+                )
                 origin = f"study {self.name}"
                 source = Source(self._text(file), origin, overrides, world=world)
                 yield filled(entry["label"], own), source
@@ -198,3 +217,15 @@ def _measured(entry: Entry, scope: Scope) -> Iterator[Cell]:
 def _with_cells(scope: Scope, rows: Sequence[Cell]) -> dict[str, Any]:
     cells = Cells(rows)
     return {**scope, "cells": cells, "table": cells.table}
+
+
+def _added(compared: Sequence[str], stacks: Sequence[Named]) -> list[str]:
+    """The names of further stacks.
+
+    Raises:
+        InputError: the study compares one already.
+    """
+    for one in stacks:
+        if one.name in compared or one.stack in compared:
+            raise InputError(f"--stack {one.written}: the study compares {', '.join(compared)}")
+    return [one.name for one in stacks]

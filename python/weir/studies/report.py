@@ -17,6 +17,7 @@ from weir.results import manifest
 from weir.results.results import Results
 from weir.studies.catalogue import studies
 from weir.studies.described import DescribedStudy
+from weir.studies.sources import claim_reasons
 from weir.studies.sources import load as printed_sources
 
 _MAIN = 7
@@ -51,10 +52,11 @@ def _verdicts(name: str, cells: Cells, cautions: Sequence[str]) -> list[ReportSe
     """What becomes of the main claims, and whose they are; nothing where a study tests none."""
     study = studies().get(name)
     first = study.verdicts if isinstance(study, DescribedStudy) else ()
-    table = verdict_table(cells, first)
+    known = [own for own in printed_sources() if own.study == name]
+    table = verdict_table(cells, first, claim_reasons(known, cells))
     if not table.rows:
         return []
-    titles = [f"Source {own.id}: {own.title}." for own in printed_sources() if own.study == name]
+    titles = [f"Source {own.id}: {own.title}." for own in known]
     return [ReportSection("Verdicts", titles, warnings=cautions, tables=[table])]
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import tomllib
 from collections import Counter
@@ -16,9 +17,12 @@ from typing import Any
 from weir.cells import claims, verdicts
 from weir.cells.cells import digits, interval_text
 from weir.cells.protocol import PUBLISHED, Cell
+from weir.cells.texts import evaluated
 from weir.statistics.intervals import Estimate
 
 FILE = "sources.toml"
+_NEAR = 1.25
+"""A value that is at most this many times off is near: as `verdicts` has it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,7 @@ class Reason:
     """Why some rows of a part differ, and the run that shows it; without one it is untested.
 
     `shows` are patterns of the cells of that run which show it, as `table / row / column`.
+    `holds` is an expression over these cells; where it is false the reason does not apply.
     """
 
     rows: str
@@ -33,6 +38,66 @@ class Reason:
     run: str = ""
     shows: Sequence[str] = ()
     columns: str = ".*"
+    holds: str = ""
+
+
+class Evidence:
+    """The cells of a study, found by their place, and whether they bear out a reason."""
+
+    def __init__(self, cells: Sequence[Mapping[str, Any]], column: str) -> None:
+        self.cells, self._column = cells, column
+        self._by_place = {_place(cell): cell for cell in cells}
+
+    def ours(self, cell: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """What stands next to the printed value."""
+        found: Mapping[str, Any] | None = cell.get(self._column) or cell.get("ours")
+        return found
+
+    def mean(self, table: str, row: str, column: str) -> float | None:
+        """Our mean at a place, if there is one."""
+        own = self.ours(self._by_place.get((table, row, column), {}))
+        return None if own is None else own["mean"]
+
+    def sibling(self, cell: Mapping[str, Any], ending: str) -> float | None:
+        """Our mean at the same place of a table for another setting, by the end of its name."""
+        table, row, column = _place(cell)
+        prefix = table[: table.rindex("window ")] if "window " in table else table
+        return self.mean(prefix + ending, row, column)
+
+    def bear_out(self, reason: Reason, cell: Mapping[str, Any]) -> bool:
+        """Whether a reason for a cell holds; one about cells that are missing does not."""
+        if not reason.holds:
+            return True
+        _, row, column = _place(cell)
+        own = self.ours(cell)
+        ours = _number(None if own is None else own["mean"])
+        printed = _number(cell.get(PUBLISHED))
+        names = {
+            "row": row,
+            "column": column,
+            "printed": printed,
+            "ours": ours,
+            "at": lambda *place: _number(self.mean(*place)),
+            "other": lambda ending: _number(self.sibling(cell, ending)),
+            "printed_at": lambda *place: _number(self._by_place.get(place, {}).get(PUBLISHED)),
+            "is_near": lambda value: _apart(value, printed) <= math.log(_NEAR),
+            "is_nearer": lambda value: _apart(value, printed) < _apart(ours, printed),
+        }
+        return bool(evaluated(reason.holds, names))
+
+
+def _place(cell: Mapping[str, Any]) -> tuple[str, str, str]:
+    return str(cell["table"]), str(cell["row"]), str(cell["column"])
+
+
+def _number(value: object) -> float:
+    """A value for comparisons, all of which are false without one."""
+    return float(value) if isinstance(value, int | float) else math.nan
+
+
+def _apart(value: float, printed: float) -> float:
+    """How far a value is from a printed one, as the logarithm of their ratio."""
+    return abs(math.log(value / printed)) if value > 0 and printed > 0 else math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +112,14 @@ class Part:
     """Endings that stand for another setting in place of the end of a table's name."""
     reasons: tuple[Reason, ...] = ()
 
-    def reason(self, row: str, column: str) -> Reason | None:
-        """The first that is about a cell."""
+    def reason(self, cell: Mapping[str, Any], cells: Evidence) -> Reason | None:
+        """The first that is about a cell and that the results bear out."""
         fits = (
             own
             for own in self.reasons
-            if re.fullmatch(own.rows, row) and re.fullmatch(own.columns, column)
+            if re.fullmatch(own.rows, str(cell["row"]))
+            and re.fullmatch(own.columns, str(cell["column"]))
+            and cells.bear_out(own, cell)
         )
         return next(fits, None)
 
@@ -134,6 +201,23 @@ def load() -> list[Source]:
     ]
 
 
+def claim_reasons(known: Sequence[Source], cells: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """Why claims do not agree, by claim."""
+    found = {}
+    for source in known:
+        evidence = Evidence(cells, source.column)
+        for cell in cells:
+            claim = str(cell["row"])
+            is_claim = cell["table"] == claims.TABLE
+            if not is_claim or claims.verdict_of(cell) not in verdicts.NEEDS_REASON:
+                continue
+            for part in source.parts:
+                is_own = any(re.fullmatch(pattern, claim) for pattern in part.claims)
+                if is_own and (reason := part.reason(cell, evidence)):
+                    found[claim] = reason.text
+    return found
+
+
 def _part(data: Mapping[str, Any]) -> Part:
     return Part(
         data["place"],
@@ -148,32 +232,27 @@ def _part(data: Mapping[str, Any]) -> Part:
 def entries(sources: Sequence[Source], cells: Mapping[str, Sequence[Cell]]) -> Iterator[Entry]:
     """Every printed number and claim. `cells` are those of each study that has results."""
     for source in sources:
-        own = cells.get(source.study, ())
+        own = Evidence(cells.get(source.study, ()), source.column)
         for part in source.parts:
             found = [*_numbers(source, part, own), *_claims(source, part, own)]
             yield from found or [_missing(source, part)]
 
 
-def _numbers(source: Source, part: Part, cells: Sequence[Cell]) -> Iterator[Entry]:
-    by_place = {(cell["table"], cell["row"], cell["column"]): cell for cell in cells}
-    for cell in cells:
+def _numbers(source: Source, part: Part, cells: Evidence) -> Iterator[Entry]:
+    for cell in cells.cells:
         table = str(cell["table"])
         is_ours = any(re.fullmatch(pattern, table) for pattern in part.tables)
         if not is_ours or cell.get(PUBLISHED) is None:
             continue
         ours = cell.get(source.column)
-        others = {}
-        for ending in part.beside:
-            prefix = table[: table.rindex("window ")] if "window " in table else table
-            other = by_place.get((prefix + ending, cell["row"], cell["column"]))
-            others[ending] = None if other is None else other[source.column]["mean"]
+        others = {ending: cells.sibling(cell, ending) for ending in part.beside}
         verdict = verdicts.of_number(cell[PUBLISHED], ours, was_run=bool(cell.get("was_run")))
         yield _entry(source, part, cell, cells, ours, verdict, "number", others)
 
 
-def _claims(source: Source, part: Part, cells: Sequence[Cell]) -> Iterator[Entry]:
+def _claims(source: Source, part: Part, cells: Evidence) -> Iterator[Entry]:
     for pattern in part.claims:
-        for cell in cells:
+        for cell in cells.cells:
             if cell["table"] == claims.TABLE and re.fullmatch(pattern, str(cell["row"])):
                 verdict = verdicts.of_claim(cell)
                 yield _entry(source, part, cell, cells, cell["ours"], verdict, "claim", {})
@@ -182,16 +261,15 @@ def _claims(source: Source, part: Part, cells: Sequence[Cell]) -> Iterator[Entry
 def _entry(
     source: Source,
     part: Part,
-    cell: Cell,
-    cells: Sequence[Cell],
+    cell: Mapping[str, Any],
+    cells: Evidence,
     ours: Mapping[str, Any] | None,
     verdict: str,
     kind: str,
     others: Mapping[str, float | None],
 ) -> Entry:
-    place = (str(cell["row"]), str(cell["column"]))
-    why = part.reason(*place) if verdict in verdicts.NEEDS_REASON else None
-    shown = tuple(_shown(why, source, cell, cells)) if why else ()
+    why = part.reason(cell, cells) if verdict in verdicts.NEEDS_REASON else None
+    shown = tuple(_shown(why, cell, cells)) if why else ()
     return Entry(
         source.id,
         part.place,
@@ -217,14 +295,13 @@ def _entry(
     )
 
 
-def _shown(why: Reason, source: Source, entry: Cell, cells: Sequence[Cell]) -> Iterator[str]:
+def _shown(why: Reason, entry: Mapping[str, Any], cells: Evidence) -> Iterator[str]:
     """The cells that show a reason; `{row}` and `{column}` in a pattern are those of the entry."""
     for pattern in why.shows:
         for name in ("row", "column"):
             pattern = pattern.replace(f"{{{name}}}", re.escape(str(entry[name])))
-        for cell in cells:
-            place = f"{cell['table']} / {cell['row']} / {cell['column']}"
-            ours = cell.get(source.column) or cell.get("ours")
+        for cell in cells.cells:
+            place, ours = " / ".join(_place(cell)), cells.ours(cell)
             if re.fullmatch(pattern, place) and ours and ours.get("mean") is not None:
                 known = Estimate(**{key: ours.get(key) for key in ("mean", "lo", "hi")}, n=0)
                 yield f"{place}: {interval_text(known)}"

@@ -49,6 +49,8 @@ class FileRow(TypedDict):
     """A file of a session, with its result. Times are `CLOCK_MONOTONIC` of this machine."""
 
     file: str
+    """Name or path."""
+    kind: Literal["file", "folder", "link"]
     size_bytes: int
     verdict: Verdict
     saved_as: str | None
@@ -72,8 +74,8 @@ class SentFile(FileRow):
     """A file as its sender reports it."""
 
     receiver: str
-    blake3: str
-    """Hash of its content, in hexadecimal."""
+    blake3: str | None
+    """Hash of a file's content, in hexadecimal."""
     changed: bool
     """Whether the file has changed since it was first read. `blake3` is what the receiver has."""
     ended_ns: int | None
@@ -89,6 +91,15 @@ class ReceivedFile(FileRow):
     verified_ns: int | None
 
 
+class Skipped(TypedDict):
+    """Something in a folder that was not sent."""
+
+    file: str
+    reason: str
+    missing: bool
+    """Whether it belongs to the content of the folder. A socket, a pipe and a device do not."""
+
+
 class SendSession(TypedDict):
     """Totals of a sender."""
 
@@ -98,6 +109,7 @@ class SendSession(TypedDict):
     problem: str | None
     """Why the transfer ended early, if it did."""
     receiver: str
+    skipped: list[Skipped]
     began_ns: int
     ended_ns: int
     segments: int
@@ -184,13 +196,13 @@ def send(
     key_file: KeyFile = None,
     on_progress: Callable[[Progress], object] | None = None,
 ) -> Sent:
-    """Sends files to a receiver and returns the result of each.
+    """Sends files and folders to a receiver and returns the result of each.
 
     A transfer that a peer or the network ends early returns too: `session["problem"]` says why, and
     the same call continues it.
 
     Args:
-        files: Paths of the files.
+        files: Paths of files and folders.
         to: The receiver, `HOST:PORT`.
         on_progress: Called several times a second. An exception that it raises ends the transfer.
 
@@ -231,7 +243,10 @@ def receive(
     max_size: Annotated[
         str | None, Option("Refuse larger files.", metavar="SIZE", default_text="free disk space")
     ] = None,
-    max_files: Annotated[int, Option("Refuse more files of one sender.", min=1)] = 10_000,
+    max_files: Annotated[
+        int, Option("Refuse more files of one sender, with folders and links.", min=1)
+    ] = 100_000,
+    folders: Annotated[bool, Option("Take folders and links, or only files.")] = True,
     quota: Quota = None,
     partial_expiry: PartialExpiry = "168h",
     memory: Memory = "64mb",
@@ -257,6 +272,7 @@ def receive(
             bind,
             max_size=max_size,
             max_files=max_files,
+            folders=folders,
             quota=quota,
             partial_expiry=partial_expiry,
             memory=memory,

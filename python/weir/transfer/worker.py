@@ -66,6 +66,7 @@ def _receive_weir(job: Job) -> None:
         job["listen"],
         max_size=None,
         max_files=1,
+        folders=False,
         once=True,
         on_event=on_event,
         memory="64mib",

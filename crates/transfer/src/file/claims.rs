@@ -14,14 +14,18 @@ use weir_units::{Duration, Instant};
 
 use super::frame::Hash;
 use super::partial::Partial;
+use super::path::SafePath;
 
 /// The partial files that a receiver's sessions are at.
 #[derive(Debug, Default)]
 pub(crate) struct Claims {
     incoming: RefCell<Vec<Weak<Claim>>>,
     /// Contents that are complete, each with a mark that is gone when its file has its verdict.
-    finishing: RefCell<Vec<(Hash, sync::Weak<()>)>>,
+    finishing: RefCell<Vec<Finishing>>,
 }
+
+/// A complete content, the path that it is to get, and a mark that is gone when it has its verdict.
+type Finishing = (Hash, SafePath, sync::Weak<()>);
 
 /// A partial file and the session's hold on it, which another session may take over.
 #[derive(Debug)]
@@ -107,17 +111,18 @@ impl Claims {
     }
 
     /// Records that a content is complete; `mark` can be upgraded until its file has its verdict.
-    pub(crate) fn finish(&self, hash: Hash, mark: sync::Weak<()>) {
+    pub(crate) fn finish(&self, hash: Hash, path: SafePath, mark: sync::Weak<()>) {
         let mut finishing = self.finishing.borrow_mut();
-        finishing.retain(|(_, mark)| mark.strong_count() > 0);
-        finishing.push((hash, mark));
+        finishing.retain(|(_, _, mark)| mark.strong_count() > 0);
+        finishing.push((hash, path, mark));
     }
 
-    /// The mark of the same content, if it is complete and has no verdict yet.
-    pub(crate) fn finishing(&self, hash: &Hash) -> Option<sync::Weak<()>> {
+    /// The mark of the same content for the same path, if it is complete and has no verdict yet.
+    pub(crate) fn finishing(&self, hash: &Hash, path: &SafePath) -> Option<sync::Weak<()>> {
         let finishing = self.finishing.borrow();
-        let same = |(of, mark): &&(Hash, sync::Weak<()>)| of == hash && mark.strong_count() > 0;
-        finishing.iter().find(same).map(|(_, mark)| sync::Weak::clone(mark))
+        let same =
+            |(of, to, mark): &&Finishing| of == hash && to == path && mark.strong_count() > 0;
+        finishing.iter().find(same).map(|(_, _, mark)| sync::Weak::clone(mark))
     }
 }
 
@@ -136,6 +141,12 @@ impl Claim {
     pub(crate) fn write(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         self.arrivals.set(self.arrivals.get() + 1);
         self.with(|partial| partial.write(offset, bytes)).unwrap_or(Ok(()))
+    }
+
+    /// Passes over zeros; `None` if another session has the file by now.
+    pub(crate) fn skip(&self, offset: u64, len: u64) -> Option<io::Result<()>> {
+        self.arrivals.set(self.arrivals.get() + 1);
+        self.with(|partial| partial.skip(offset, len))
     }
 
     /// Records when something last arrived; called in every step.

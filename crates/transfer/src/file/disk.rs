@@ -1,21 +1,19 @@
 //! The file operations that the file service needs, so that a simulation can take the system's place.
 
+mod system;
+
 use std::fmt::Debug;
-use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::process::geteuid;
-#[cfg(target_os = "linux")]
-use rustix::{
-    fs::{AtFlags, CWD, RenameFlags, linkat, renameat_with},
-    io::Errno,
-};
 use weir_units::Duration;
+
+pub use self::system::SystemDisk;
+pub(crate) use self::system::attributes_of;
+use super::frame::Attributes;
+use super::path::SafePath;
 
 /// Operations on folders.
 pub trait Disk: Debug + Send + Sync {
@@ -69,8 +67,73 @@ pub trait Disk: Debug + Send + Sync {
         Ok(Vec::new())
     }
 
+    /// The same, and all plain files and folders in the folders in it.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    fn files_below(&self, folder: &Path) -> io::Result<Vec<StoredFile>> {
+        self.files(folder)
+    }
+
     /// Who writes and hashes long files.
     fn helpers(&self) -> Helpers;
+
+    /// Opens the folder in which `path` is, below `root`: real folders all the way. No link is followed.
+    ///
+    /// # Errors
+    /// Also if something else is in the way.
+    fn enter(&self, root: &Path, path: &SafePath) -> io::Result<OpenFolder>;
+
+    /// Makes a folder that only its owner may use, or lets its owner use one that is there; returns whether it was
+    /// made. A link is not followed.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`] if something else has the name, or what else the system reports.
+    fn make_folder(&self, path: &Path) -> io::Result<bool>;
+
+    /// The number of a folder and when it was made, which differ from those of another one that gets its name, also
+    /// after the system has started again; `None` if there is none. A link is not followed.
+    fn folder_id(&self, path: &Path) -> Option<(u64, u64)>;
+
+    /// Gives a folder its permissions and time.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn set_folder_attributes(&self, path: &Path, attributes: &Attributes) -> io::Result<()>;
+
+    /// Makes a symbolic link, whose target need not exist.
+    ///
+    /// # Errors
+    /// [`io::ErrorKind::AlreadyExists`], or what else the system reports.
+    fn make_link(&self, path: &Path, target: &str) -> io::Result<()>;
+
+    /// Where a symbolic link leads; `None` if there is none.
+    fn link_target(&self, path: &Path) -> Option<PathBuf>;
+
+    /// Gives a symbolic link its time.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn set_link_time(&self, path: &Path, modified: (i64, u32)) -> io::Result<()>;
+}
+
+/// A folder that stays the same one while this lives, whatever gets its name meanwhile.
+#[derive(Clone, Debug)]
+pub struct OpenFolder {
+    path: PathBuf,
+    _held: Option<Arc<OwnedFd>>,
+}
+
+impl OpenFolder {
+    /// A folder that nothing holds.
+    pub fn unheld(path: PathBuf) -> Self {
+        Self { path, _held: None }
+    }
+
+    /// A path of it, for as long as this lives.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
 }
 
 /// Operations on an open file.
@@ -133,11 +196,35 @@ pub trait DiskFile: Debug + Send + Sync {
     /// What the system reports.
     fn is_unchanged(&self, since: &Watch) -> io::Result<bool>;
 
-    /// The file has its name: its time of modification is the present.
+    /// Its permissions and its time of modification.
     ///
     /// # Errors
     /// What the system reports.
-    fn end_watch(&self) -> io::Result<()>;
+    fn attributes(&self) -> io::Result<Attributes>;
+
+    /// Gives it permissions.
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn set_mode(&self, mode: u16) -> io::Result<()>;
+
+    /// Sets its time of modification, which ends a [`watch`](Self::watch).
+    ///
+    /// # Errors
+    /// What the system reports.
+    fn set_modified(&self, modified: (i64, u32)) -> io::Result<()>;
+
+    /// Where the hole ends in which `offset` is, which the disk does not store; `None` if there is data.
+    fn hole_at(&self, offset: u64) -> Option<u64> {
+        let _ = offset;
+        None
+    }
+
+    /// Where the first hole begins from `offset` on, if there is one before the end.
+    fn next_hole(&self, offset: u64) -> Option<u64> {
+        let _ = offset;
+        None
+    }
 
     /// How many names it has; 0 once it was removed.
     ///
@@ -196,6 +283,8 @@ pub struct StoredFile {
 pub enum Entry {
     /// A plain file of this size.
     File(u64),
+    /// A folder.
+    Folder,
     /// Something else.
     Other,
 }
@@ -229,234 +318,3 @@ pub(crate) fn read_exact(file: &dyn DiskFile, offset: u64, buf: &mut [u8]) -> io
     let filled = read_full(file, offset, buf)?;
     if filled == buf.len() { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
-
-/// The disk of the system.
-#[derive(Debug)]
-pub struct SystemDisk;
-
-impl SystemDisk {
-    /// Converts the error of a caller that may try another name.
-    pub fn shared() -> Arc<dyn Disk> {
-        Arc::new(Self)
-    }
-}
-
-impl Disk for SystemDisk {
-    fn open(&self, path: &Path) -> io::Result<Arc<dyn DiskFile>> {
-        // To open a pipe would wait for its other end.
-        let there = fs::metadata(path)?;
-        if !there.is_file() {
-            let what = if there.is_dir() { "a directory" } else { "no plain file" };
-            return Err(io::Error::other(format!("it is {what}; name files")));
-        }
-        Ok(Arc::new(File::open(path)?))
-    }
-
-    fn open_locked(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        let folder_owner = fs::metadata(folder).map(|folder| folder.uid());
-        // A file of another user can be changed by that user for as long as it is there.
-        let is_own = |file: &Metadata| {
-            file.nlink() == 1
-                && (file.uid() == geteuid().as_raw()
-                    || folder_owner.as_ref().is_ok_and(|owner| *owner == file.uid()))
-        };
-        lock(path, OpenOptions::new().read(true).write(true).create(true).truncate(false), is_own)
-    }
-
-    fn lock_to_remove(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
-        lock(path, OpenOptions::new().read(true), |_| true)
-    }
-
-    fn entry(&self, path: &Path) -> Option<Entry> {
-        let there = fs::symlink_metadata(path).ok()?;
-        Some(if there.is_file() { Entry::File(there.len()) } else { Entry::Other })
-    }
-
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        fs::remove_file(path)
-    }
-
-    fn sync_folder(&self, path: &Path) -> io::Result<()> {
-        File::open(path)?.sync_all()
-    }
-
-    fn free_space(&self, path: &Path) -> Option<u64> {
-        let disk = rustix::fs::statvfs(path).ok()?;
-        Some(disk.f_bavail.saturating_mul(disk.f_frsize))
-    }
-
-    fn files(&self, folder: &Path) -> io::Result<Vec<StoredFile>> {
-        let now = SystemTime::now();
-        let stored = |entry: io::Result<fs::DirEntry>| {
-            let entry = entry.ok()?;
-            let there = entry.metadata().ok().filter(fs::Metadata::is_file)?;
-            let age = now.duration_since(there.modified().ok()?).unwrap_or_default();
-            Some(StoredFile {
-                path: entry.path(),
-                occupied: there.blocks().saturating_mul(BLOCK),
-                age: Duration::from_nanos(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX)),
-            })
-        };
-        Ok(fs::read_dir(folder)?.filter_map(stored).collect())
-    }
-
-    fn helpers(&self) -> Helpers {
-        Helpers::Threads
-    }
-}
-
-impl DiskFile for File {
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.len())
-    }
-
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> io::Result<usize> {
-        FileExt::read_at(self, buf, offset)
-    }
-
-    fn write_all_at(&self, bytes: &[u8], offset: u64) -> io::Result<()> {
-        FileExt::write_all_at(self, bytes, offset)
-    }
-
-    fn set_size(&self, size: u64) -> io::Result<()> {
-        self.set_len(size)
-    }
-
-    fn sync(&self) -> io::Result<()> {
-        self.sync_all()
-    }
-
-    fn state(&self) -> io::Result<Option<FileState>> {
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-        let state = self.present_state()?;
-        let last = state.modified.0.max(state.changed.0);
-        let age = i64::try_from(now.as_secs()).unwrap_or(i64::MAX).saturating_sub(last);
-        Ok((age > COARSEST_TIMES).then_some(state))
-    }
-
-    fn present_state(&self) -> io::Result<FileState> {
-        let there = self.metadata()?;
-        Ok(FileState {
-            device: there.dev(),
-            inode: there.ino(),
-            size: there.len(),
-            modified: (there.mtime(), there.mtime_nsec()),
-            changed: (there.ctime(), there.ctime_nsec()),
-        })
-    }
-
-    fn watch(&self) -> io::Result<Watch> {
-        // Writing sets the present time: no clock of a file system is so coarse that this is the same.
-        self.set_modified(SystemTime::now() - std::time::Duration::from_secs(WATCH_AGE))?;
-        let there = self.metadata()?;
-        Ok(Watch { size: there.len(), modified: (there.mtime(), there.mtime_nsec()) })
-    }
-
-    fn is_unchanged(&self, since: &Watch) -> io::Result<bool> {
-        let there = self.metadata()?;
-        let now = Watch { size: there.len(), modified: (there.mtime(), there.mtime_nsec()) };
-        Ok(now == *since)
-    }
-
-    fn end_watch(&self) -> io::Result<()> {
-        self.set_modified(SystemTime::now())
-    }
-
-    fn names(&self) -> io::Result<u64> {
-        Ok(self.metadata()?.nlink())
-    }
-
-    fn is_at(&self, path: &Path) -> bool {
-        let there = fs::symlink_metadata(path);
-        matches!((there, self.metadata()), (Ok(there), Ok(own)) if is_same(&there, &own))
-    }
-
-    fn give_name(&self, from: &Path, to: &Path) -> io::Result<()> {
-        match link(self, to) {
-            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {}
-            linked => return linked,
-        }
-        // Not every file system has links. Another program that puts something else in the file's place between two
-        // of the following steps is found out at the last of them.
-        if !self.is_at(from) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        rename_to_new(from, to)?;
-        if !self.is_at(to) {
-            rename_to_new(to, from)?;
-        }
-        Ok(())
-    }
-}
-
-/// Opens and locks the plain file at `path`, if it is `suitable`. A link is not followed, nor a pipe waited for.
-fn lock(
-    path: &Path,
-    options: &mut OpenOptions,
-    suitable: impl Fn(&Metadata) -> bool,
-) -> io::Result<Option<Arc<dyn DiskFile>>> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let options = options.custom_flags(flags.bits() as i32);
-    loop {
-        let file = match options.open(path) {
-            Ok(file) => file,
-            // There is something that cannot be opened.
-            Err(_) if fs::symlink_metadata(path).is_ok() => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let ours = file.metadata()?;
-        if !ours.is_file() || !suitable(&ours) {
-            return Ok(None);
-        }
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
-            Err(error) => return Err(error.into()),
-        }
-        // Its former owner may have renamed or removed it meanwhile.
-        match fs::symlink_metadata(path) {
-            Ok(there) if is_same(&there, &ours) => return Ok(Some(Arc::new(file))),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-fn is_same(one: &Metadata, other: &Metadata) -> bool {
-    (one.dev(), one.ino()) == (other.dev(), other.ino())
-}
-
-/// Gives an open file another name.
-#[cfg(target_os = "linux")]
-fn link(file: &File, to: &Path) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    // open(2): without privileges a descriptor is linked by its name in /proc.
-    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-    Ok(linkat(CWD, own, CWD, to, AtFlags::SYMLINK_FOLLOW)?)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn link(_: &File, _: &Path) -> io::Result<()> {
-    Err(io::ErrorKind::Unsupported.into())
-}
-
-/// Renames without replacing anything.
-fn rename_to_new(from: &Path, to: &Path) -> io::Result<()> {
-    #[cfg(target_os = "linux")]
-    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
-        // Not every file system can.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
-        result => return Ok(result?),
-    }
-    fs::hard_link(from, to)?;
-    fs::remove_file(from)
-}
-
-/// The unit of `st_blocks` (POSIX leaves it open, Linux and macOS have this one).
-const BLOCK: u64 = 512;
-/// Some file systems keep times in steps of two seconds.
-const COARSEST_TIMES: i64 = 2;
-/// By how many seconds the time of a watched file is before the present.
-const WATCH_AGE: u64 = 10;

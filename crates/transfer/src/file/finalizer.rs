@@ -4,6 +4,7 @@
 mod known;
 mod queue;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -17,10 +18,12 @@ use weir_sockets::clock;
 use self::known::Known;
 use self::queue::{Next, Queue};
 use super::disk::{Disk, DiskFile, Entry};
-use super::frame::{Hash, Verdict};
-use super::name::numbered;
+use super::entries::{end_folder, make_link, sync_up};
+use super::frame::{Attributes, EntryHeader, EntryKind, Hash, Verdict};
 use super::partial::{Partial, remove_leftovers};
 use super::parts::{differing, hash_of};
+use super::path::SafePath;
+use super::plain;
 use super::quota::FolderQuota;
 
 /// Threads that compare, verify and keep files. Dropping it waits for the files that they have to keep.
@@ -43,8 +46,10 @@ pub(crate) struct FinalizerHandle {
     session: u64,
     own: Sender<Report>,
     reports: Receiver<Report>,
-    /// Complete files without a report.
+    /// Complete files and entries without a report.
     keeping: usize,
+    /// Questions without one, by the file that they are about.
+    questions: BTreeMap<u32, Arc<Question>>,
     /// The look-up that is open: for which file, and whether its result is wanted.
     look_up: Option<(u32, Arc<AtomicBool>)>,
 }
@@ -54,6 +59,8 @@ pub(crate) struct FinalizerHandle {
 pub(crate) enum Report {
     /// Under which name the folder has the file already.
     Found { file: u32, name: Option<String>, hash: Hash },
+    /// The same of a file that was asked about.
+    Asked { file: u32, name: Option<String>, hash: Hash },
     /// Which parts of a complete file have other hashes than they should.
     Compared { file: u32, compared: io::Result<(Box<Partial>, Vec<Range<u64>>)> },
     /// How the file ended, and when its hash was known on the machine's monotonic clock.
@@ -63,20 +70,50 @@ pub(crate) enum Report {
 #[derive(Debug)]
 struct Task {
     file: u32,
-    name: String,
     job: Job,
     report: Sender<Report>,
 }
 
+/// A file that the folder may have.
+#[derive(Clone, Debug)]
+pub(crate) struct Sought {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) folder: PathBuf,
+    pub(crate) path: SafePath,
+    pub(crate) size: u64,
+    pub(crate) hash: Hash,
+    pub(crate) attributes: Attributes,
+}
+
+/// The state of a question.
+#[derive(Debug, Default)]
+struct Question {
+    /// A thread is at it.
+    begun: AtomicBool,
+    /// Its session is over.
+    dropped: AtomicBool,
+}
+
+impl Question {
+    /// Whether it is for the caller to begin, or to drop before anyone does.
+    fn take(&self) -> bool {
+        !self.begun.swap(true, Ordering::Relaxed)
+    }
+}
+
+/// What a file is to become.
+#[derive(Clone, Debug)]
+pub(crate) struct Destination {
+    pub(crate) path: SafePath,
+    pub(crate) attributes: Attributes,
+}
+
 #[derive(Debug)]
 enum Job {
-    Find {
-        disk: Arc<dyn Disk>,
-        folder: PathBuf,
-        size: u64,
-        hash: Hash,
-        wanted: Arc<AtomicBool>,
-    },
+    Find(Sought, Arc<AtomicBool>),
+    Ask(Sought, Arc<Question>),
+    /// A link, or the end of a folder.
+    Entry(Arc<dyn Disk>, PathBuf, SafePath, EntryHeader),
     Tidy(Arc<FolderQuota>),
     Compare {
         partial: Box<Partial>,
@@ -85,6 +122,7 @@ enum Job {
     /// The mark is dropped when the file has its verdict.
     Keep {
         partial: Box<Partial>,
+        destination: Destination,
         _mark: Arc<()>,
     },
 }
@@ -120,7 +158,7 @@ impl Finalizer {
         if upkeep.claim() {
             let (report, _) = mpsc::channel();
             let job = Job::Tidy(Arc::clone(upkeep));
-            self.shared.queue.find(NO_SESSION, Task { file: 0, name: String::new(), job, report });
+            self.shared.queue.find(NO_SESSION, Task { file: 0, job, report });
         }
     }
 
@@ -128,7 +166,8 @@ impl Finalizer {
         let (own, reports) = mpsc::channel();
         let shared = Arc::clone(&self.shared);
         let session = shared.queue.session();
-        FinalizerHandle { shared, session, own, reports, keeping: 0, look_up: None }
+        let (keeping, questions, look_up) = (0, BTreeMap::new(), None);
+        FinalizerHandle { shared, session, own, reports, keeping, questions, look_up }
     }
 }
 
@@ -142,22 +181,44 @@ impl Drop for Finalizer {
 }
 
 impl FinalizerHandle {
-    /// Looks for the same content under `name` or a number of it. A session has one look-up at a time:
+    /// Looks for the same content under its name or a number of it. A session has one look-up at a time:
     /// the one before it is given up.
-    pub(crate) fn find(
-        &mut self,
-        file: u32,
-        name: &str,
-        disk: &Arc<dyn Disk>,
-        folder: &Path,
-        (size, hash): (u64, Hash),
-    ) {
+    pub(crate) fn find(&mut self, file: u32, sought: Sought) {
         self.cancel_look_up();
         let wanted = Arc::new(AtomicBool::new(true));
         self.look_up = Some((file, Arc::clone(&wanted)));
-        let (disk, folder) = (Arc::clone(disk), folder.to_owned());
-        let job = Job::Find { disk, folder, size, hash, wanted };
-        self.shared.queue.find(self.session, self.task(file, name, job));
+        self.shared.queue.find(self.session, self.task(file, Job::Find(sought, wanted)));
+    }
+
+    /// Looks the same way for a file that may be announced later.
+    pub(crate) fn ask(&mut self, file: u32, sought: Sought) {
+        let question = Arc::new(Question::default());
+        let job = Job::Ask(sought, Arc::clone(&question));
+        self.questions.insert(file, question);
+        self.shared.queue.ask(self.session, self.task(file, job));
+    }
+
+    /// Drops a question with which no thread has begun; returns whether there was one.
+    pub(crate) fn drop_question(&mut self, file: u32) -> bool {
+        let dropped = self.questions.get(&file).is_some_and(|question| question.take());
+        if dropped {
+            self.questions.remove(&file);
+        }
+        dropped
+    }
+
+    /// Makes a link, or ends a folder.
+    pub(crate) fn enter(
+        &mut self,
+        disk: &Arc<dyn Disk>,
+        root: &Path,
+        path: SafePath,
+        entry: EntryHeader,
+    ) {
+        let file = entry.number;
+        let job = Job::Entry(Arc::clone(disk), root.to_owned(), path, entry);
+        self.shared.queue.keep(self.session, self.task(file, job));
+        self.keeping += 1;
     }
 
     /// The result of the open look-up is not wanted any more.
@@ -169,25 +230,30 @@ impl FinalizerHandle {
 
     /// Verifies a complete file and gives it its name. What is returned can be upgraded until the file
     /// has its verdict.
-    pub(crate) fn keep(&mut self, file: u32, name: &str, partial: Partial) -> Weak<()> {
+    pub(crate) fn keep(
+        &mut self,
+        file: u32,
+        destination: Destination,
+        partial: Partial,
+    ) -> Weak<()> {
         let mark = Arc::new(());
         let done = Arc::downgrade(&mark);
-        let job = Job::Keep { partial: Box::new(partial), _mark: mark };
-        self.shared.queue.keep(self.session, self.task(file, name, job));
+        let job = Job::Keep { partial: Box::new(partial), destination, _mark: mark };
+        self.shared.queue.keep(self.session, self.task(file, job));
         self.keeping += 1;
         done
     }
 
     /// Compares the parts of a complete file with those that it should have.
-    pub(crate) fn compare(&mut self, file: u32, name: &str, partial: Partial, parts: Vec<Hash>) {
+    pub(crate) fn compare(&mut self, file: u32, partial: Partial, parts: Vec<Hash>) {
         let job = Job::Compare { partial: Box::new(partial), parts };
-        self.shared.queue.keep(self.session, self.task(file, name, job));
+        self.shared.queue.keep(self.session, self.task(file, job));
         self.keeping += 1;
     }
 
     /// Whether there is anything to wait for.
     pub(crate) fn is_waiting(&self) -> bool {
-        self.keeping > 0 || self.look_up.is_some()
+        self.keeping > 0 || !self.questions.is_empty() || self.look_up.is_some()
     }
 
     /// Whether too many files wait for their verdicts to take another.
@@ -199,6 +265,7 @@ impl FinalizerHandle {
         let report = self.reports.try_recv().ok()?;
         match &report {
             Report::Done { .. } | Report::Compared { .. } => self.keeping -= 1,
+            Report::Asked { file, .. } => drop(self.questions.remove(file)),
             Report::Found { file, .. } => {
                 self.look_up.take_if(|(looked_up, _)| looked_up == file);
             }
@@ -206,14 +273,17 @@ impl FinalizerHandle {
         Some(report)
     }
 
-    fn task(&self, file: u32, name: &str, job: Job) -> Task {
-        Task { file, name: name.to_owned(), job, report: self.own.clone() }
+    fn task(&self, file: u32, job: Job) -> Task {
+        Task { file, job, report: self.own.clone() }
     }
 }
 
 impl Drop for FinalizerHandle {
     fn drop(&mut self) {
         self.cancel_look_up();
+        for question in self.questions.values() {
+            question.dropped.store(true, Ordering::Relaxed);
+        }
     }
 }
 
@@ -233,22 +303,45 @@ impl Shared {
 }
 
 impl Known {
-    fn run_task(&self, Task { file, name, job, report }: Task) {
+    fn run_task(&self, Task { file, job, report }: Task) {
         let found = match job {
-            Job::Find { disk, folder, size, hash, wanted } => {
-                let name = self.find(disk.as_ref(), &folder, &name, (size, &hash), &wanted);
+            Job::Find(sought, wanted) => {
+                let is_wanted = || wanted.load(Ordering::Relaxed);
+                let name = self.find(&sought, &is_wanted).map(|path| path.to_string());
                 if !wanted.load(Ordering::Relaxed) {
                     return;
                 }
-                Report::Found { file, name, hash }
+                Report::Found { file, name, hash: sought.hash }
+            }
+            Job::Ask(sought, question) => {
+                if !question.take() {
+                    return;
+                }
+                let is_wanted = || !question.dropped.load(Ordering::Relaxed);
+                let name = self.find(&sought, &is_wanted).map(|path| path.to_string());
+                Report::Asked { file, name, hash: sought.hash }
+            }
+            Job::Entry(disk, root, path, EntryHeader { attributes, kind, .. }) => {
+                let verdict = match kind {
+                    EntryKind::Link { target } => {
+                        make_link(disk.as_ref(), &root, &path, &target, attributes.modified)
+                    }
+                    EntryKind::Folder | EntryKind::FolderEnd => {
+                        end_folder(disk.as_ref(), &root, &path, &attributes)
+                    }
+                };
+                let verdict =
+                    verdict.map_err(|error| format!("cannot write it: {}", plain(&error)));
+                let verdict = verdict.unwrap_or_else(|reason| Verdict::Refused { reason });
+                Report::Done { file, verdict: Ok(verdict), verified_ns: clock::monotonic_nanos() }
             }
             Job::Tidy(upkeep) => return upkeep.clean_up(),
             Job::Compare { partial, parts } => {
                 Report::Compared { file, compared: compare(partial, &parts) }
             }
-            Job::Keep { partial, _mark } => {
+            Job::Keep { partial, destination, _mark } => {
                 let mut verified_ns = 0;
-                let verdict = self.keep(*partial, &name, &mut verified_ns);
+                let verdict = self.keep(*partial, &destination, &mut verified_ns);
                 Report::Done { file, verdict, verified_ns }
             }
         };
@@ -256,25 +349,39 @@ impl Known {
         let _ = report.send(found);
     }
 
-    fn keep(&self, mut partial: Partial, name: &str, verified_ns: &mut u64) -> io::Result<Verdict> {
+    fn keep(
+        &self,
+        mut partial: Partial,
+        to: &Destination,
+        verified_ns: &mut u64,
+    ) -> io::Result<Verdict> {
         let sealed = partial.seal()?;
         *verified_ns = clock::monotonic_nanos();
         let Some(watch) = sealed else {
             partial.keep_damaged()?;
             return Ok(Verdict::Mismatch);
         };
-        let folder = partial.path().parent().unwrap_or(Path::new(".")).to_owned();
+        let Destination { path, attributes } = to;
+        let root = partial.path().parent().unwrap_or(Path::new(".")).to_owned();
         let (size, hash) = (partial.content().0, *partial.content().1);
         let disk = Arc::clone(partial.disk());
-        for name in names(name) {
-            let path = folder.join(&name);
-            match partial.give_name(&path, &watch) {
+        let folder = match disk.enter(&root, path) {
+            Ok(folder) => folder,
+            // Another program has changed it since the file was announced.
+            Err(error) => {
+                partial.discard()?;
+                return Ok(Verdict::Refused { reason: plain(&error) });
+            }
+        };
+        for path in numbers(path) {
+            let named = folder.path().join(path.name());
+            match partial.give_name(&named, &watch, attributes) {
                 Ok(true) => {
-                    disk.sync_folder(&folder)?;
+                    sync_up(disk.as_ref(), &root, &path, &folder)?;
                     // Its hidden name, if it still has that, and what sessions that are over have left.
                     partial.discard()?;
-                    remove_leftovers(disk.as_ref(), &folder, &hash);
-                    return Ok(Verdict::Kept { name });
+                    remove_leftovers(disk.as_ref(), &root, &hash);
+                    return Ok(Verdict::Kept { name: path.to_string() });
                 }
                 Ok(false) => {
                     // Another program has changed it since it was hashed.
@@ -282,34 +389,34 @@ impl Known {
                     return Ok(Verdict::Mismatch);
                 }
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                    if self.is_same(disk.as_ref(), &path, (size, &hash), &AtomicBool::new(true)) {
+                    if self.is_same(disk.as_ref(), &named, (size, &hash), &|| true) {
+                        set_attributes(disk.as_ref(), &named, attributes);
                         // The process that gave it that name may have died before the name was on the disk.
-                        disk.sync_folder(&folder)?;
+                        sync_up(disk.as_ref(), &root, &path, &folder)?;
                         partial.discard()?;
-                        return Ok(Verdict::Already { name });
+                        return Ok(Verdict::Already { name: path.to_string() });
                     }
                 }
                 Err(error) => return Err(error),
             }
         }
-        Err(io::Error::other(format!("'{name}' and {MAX_NUMBER} numbered ones are taken")))
+        Err(io::Error::other(format!("'{path}' and {MAX_NUMBER} numbered ones are taken")))
     }
 
     /// Where the folder has the same content, for as long as that is `wanted`. The search ends at the
     /// first name that is free.
-    fn find(
-        &self,
-        disk: &dyn Disk,
-        folder: &Path,
-        name: &str,
-        content: (u64, &Hash),
-        wanted: &AtomicBool,
-    ) -> Option<String> {
-        let is_taken = |name: &String| disk.entry(&folder.join(name)).is_some();
-        let taken = names(name).take_while(|name| wanted.load(Ordering::Relaxed) && is_taken(name));
-        let mut same = taken.filter(|name| self.is_same(disk, &folder.join(name), content, wanted));
+    fn find(&self, sought: &Sought, is_wanted: &dyn Fn() -> bool) -> Option<SafePath> {
+        let Sought { disk, folder: root, path, size, hash, attributes } = sought;
+        let disk = disk.as_ref();
+        let folder = disk.enter(root, path).ok()?;
+        let at = |path: &SafePath| folder.path().join(path.name());
+        let is_taken = |path: &SafePath| disk.entry(&at(path)).is_some();
+        let taken = numbers(path).take_while(|path| is_wanted() && is_taken(path));
+        let mut same = taken.filter(|path| self.is_same(disk, &at(path), (*size, hash), is_wanted));
+        let found = same.next()?;
+        set_attributes(disk, &at(&found), attributes);
         // The process that gave it that name may have died before the name was on the disk.
-        same.next().filter(|_| disk.sync_folder(folder).is_ok())
+        sync_up(disk, root, &found, &folder).is_ok().then_some(found)
     }
 
     fn is_same(
@@ -317,19 +424,19 @@ impl Known {
         disk: &dyn Disk,
         path: &Path,
         (size, hash): (u64, &Hash),
-        wanted: &AtomicBool,
+        is_wanted: &dyn Fn() -> bool,
     ) -> bool {
-        let read = || self.hash_of(disk.open(path)?.as_ref(), wanted);
+        let read = || self.hash_of(disk.open(path)?.as_ref(), is_wanted);
         disk.entry(path) == Some(Entry::File(size)) && read().is_ok_and(|there| there == *hash)
     }
 
     /// The hash of a file, which is read only if it has changed since it was read before.
-    fn hash_of(&self, file: &dyn DiskFile, wanted: &AtomicBool) -> io::Result<Hash> {
+    fn hash_of(&self, file: &dyn DiskFile, is_wanted: &dyn Fn() -> bool) -> io::Result<Hash> {
         let before = file.state()?;
         if let Some(hash) = before.and_then(|state| self.get(&state)) {
             return Ok(hash);
         }
-        let (_, hash) = hash_of(file, &mut |_| match wanted.load(Ordering::Relaxed) {
+        let (_, hash) = hash_of(file, &mut |_| match is_wanted() {
             true => Ok(()),
             false => Err(io::ErrorKind::Interrupted.into()),
         })?;
@@ -349,15 +456,32 @@ fn compare(
     Ok((partial, damaged))
 }
 
-fn names(name: &str) -> impl Iterator<Item = String> + '_ {
-    (0..=MAX_NUMBER).map(|n| numbered(name, n))
+/// Gives a file that is there the permissions and time that its sender has. Where another user owns it, it keeps its
+/// own: what counts is its content.
+fn set_attributes(disk: &dyn Disk, path: &Path, wanted: &Attributes) {
+    let set = || {
+        let file = disk.open(path)?;
+        let there = file.attributes()?;
+        if there.mode != wanted.mode {
+            file.set_mode(wanted.mode)?;
+        }
+        if there.modified != wanted.modified {
+            file.set_modified(wanted.modified)?;
+        }
+        io::Result::Ok(())
+    };
+    let _ = set();
+}
+
+fn numbers(path: &SafePath) -> impl Iterator<Item = SafePath> + '_ {
+    (0..=MAX_NUMBER).map(|n| path.numbered(n))
 }
 
 /// How many files of one name a folder gets.
 const MAX_NUMBER: u32 = 999;
 /// Whose look-up the upkeep of a folder is.
 const NO_SESSION: u64 = 0;
-/// One for a look-up, the others for complete files, each of which may wait for a disk for long.
+/// Two for look-ups and questions, the others for complete files, each of which may wait for a disk for long.
 const THREADS: usize = 4;
 /// Complete files of one session, each of which is open.
 const MOST_WAITING: usize = 4;
@@ -367,8 +491,8 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::file::SystemDisk;
     use crate::file::testing::{TempDir, header_of, noise};
+    use crate::file::{Header, SystemDisk};
 
     fn received(folder: &TempDir, content: &[u8]) -> Partial {
         let disk = SystemDisk::shared();
@@ -378,9 +502,14 @@ mod tests {
         partial
     }
 
+    fn to(name: &str) -> Destination {
+        let path = SafePath::new(name).expect("a safe path");
+        Destination { path, attributes: Attributes::default() }
+    }
+
     fn kept(folder: &TempDir, name: &str, content: &[u8]) -> Verdict {
         let known = Known::default();
-        known.keep(received(folder, content), name, &mut 0).expect("a working file system")
+        known.keep(received(folder, content), &to(name), &mut 0).expect("a working file system")
     }
 
     #[test]
@@ -402,10 +531,10 @@ mod tests {
         kept(&folder, "a", &one);
         kept(&folder, "a", &other);
         let found = |content: &[u8]| {
-            let header = header_of("a", content);
-            let content = (header.size, &header.hash);
-            let wanted = AtomicBool::new(true);
-            Known::default().find(&SystemDisk, folder.path(), "a", content, &wanted)
+            let Header { size, hash, attributes, .. } = header_of("a", content);
+            let (disk, folder) = (SystemDisk::shared(), folder.path().to_owned());
+            let sought = Sought { disk, folder, path: to("a").path, size, hash, attributes };
+            Known::default().find(&sought, &|| true).map(|path| path.to_string())
         };
         assert_eq!(found(&other).as_deref(), Some("a (1)"));
         assert_eq!(found(&[7; 1001]), None);
@@ -427,7 +556,7 @@ mod tests {
         let content = noise(5000);
         let finalizer = Finalizer::start().expect("a thread");
         let mut handle = finalizer.handle();
-        handle.keep(7, "a", received(&folder, &content));
+        handle.keep(7, to("a"), received(&folder, &content));
         assert!(handle.is_waiting());
         drop(finalizer);
         let Some(Report::Done { file: 7, verdict, verified_ns }) = handle.poll() else {

@@ -17,8 +17,10 @@ pub struct Folder {
     pub path: PathBuf,
     /// The largest file; without it, the free space of the disk.
     pub max_size: Option<Bytes>,
-    /// The most files of one session.
+    /// The most files of one session, with folders and links.
     pub max_files: u32,
+    /// Whether folders and links are taken.
+    pub takes_folders: bool,
     /// The most that all files in the folder may take, if there is a bound.
     pub quota: Option<Bytes>,
     /// For how long a partial file may wait for its sender.

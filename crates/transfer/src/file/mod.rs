@@ -8,6 +8,7 @@
 mod brought;
 mod claims;
 mod disk;
+mod entries;
 mod finalizer;
 mod folder;
 mod frame;
@@ -20,6 +21,7 @@ mod outbox;
 mod outgoing;
 mod partial;
 mod parts;
+mod path;
 mod quota;
 mod read_ahead;
 mod shared;
@@ -31,16 +33,20 @@ mod unreliable;
 mod window;
 mod writer;
 
-pub use disk::{Disk, DiskFile, Entry, FileState, Helpers, StoredFile, SystemDisk, Watch};
+pub(crate) use disk::attributes_of;
+pub use disk::{
+    Disk, DiskFile, Entry, FileState, Helpers, OpenFolder, StoredFile, SystemDisk, Watch,
+};
 pub use finalizer::Finalizer;
 pub use folder::Folder;
 pub use frame::{
-    Announcement, Answer, Frame, FrameError, Hash, Header, MAX_FRAME, MAX_NAME, MAX_PARTS, Tally,
-    Verdict,
+    Announcement, Answer, Attributes, EntryHeader, EntryKind, Frame, FrameError, Hash, Header,
+    MAX_FRAME, MAX_NAME, MAX_PARTS, MAX_PATH, Tally, Verdict,
 };
-pub use incoming::{Incoming, IncomingFile, Omitted};
+pub use incoming::{Incoming, IncomingFile, IncomingKind, Omitted};
 pub use name::safe_name;
-pub use outgoing::{Failure, Outgoing, OutgoingFile};
+pub use outgoing::{Failure, Outgoing, OutgoingFile, OutgoingKind};
+pub use path::SafePath;
 pub(crate) use shared::SharedState;
 pub use unreliable::{DatagramOptions, OutgoingDatagrams};
 

@@ -38,7 +38,7 @@ const FORBIDDEN: &str = ":*?\"<>|";
 
 /// Characters without a glyph, which make a name look like another: what Unicode 16 lists as
 /// `Default_Ignorable_Code_Point` (DerivedCoreProperties.txt), blanks of scripts, separators of lines, and annotations.
-fn is_invisible(c: char) -> bool {
+pub(super) fn is_invisible(c: char) -> bool {
     matches!(c,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}'
         | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'

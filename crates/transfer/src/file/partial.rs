@@ -20,12 +20,12 @@ use std::sync::Arc;
 use weir_transport::{RangeSet, Reassembly};
 
 use super::disk::{Disk, DiskFile, Watch, read_exact};
-use super::frame::{Hash, Header};
+use super::frame::{Attributes, Hash, Header};
 use super::parts::{hash_of, hash_parts, part_count};
 use super::writer::{WriteFailed, Writer};
 use journal::{JOURNAL_LEN, journal, journal_at, read_journal};
 use place::{LOOSE, MAX_AT_ONCE, RESUMABLE, place, places};
-pub(crate) use place::{is_partial, remove_leftovers};
+pub(crate) use place::{is_partial, mark_of, remove_leftovers};
 
 /// A file that is arriving.
 #[derive(Debug)]
@@ -157,6 +157,23 @@ impl Partial {
         }
         self.append(&bytes[(self.prefix - offset) as usize..])?;
         // An earlier session's segments may have been cut differently: these bytes may span a whole range.
+        self.advance(self.prefix)
+    }
+
+    /// Passes over zeros that the sender's disk does not store, from within what is there without a hole.
+    pub(crate) fn skip(&mut self, offset: u64, len: u64) -> io::Result<()> {
+        let end = offset + len;
+        if offset > self.prefix || end <= self.prefix {
+            return Ok(());
+        }
+        self.flush()?;
+        self.file()?;
+        self.advance(end)
+    }
+
+    /// The first `prefix` bytes are there, and perhaps more behind them.
+    fn advance(&mut self, prefix: u64) -> io::Result<()> {
+        self.prefix = prefix;
         while let Some(next) = self.ahead.first().filter(|next| next.start <= self.prefix) {
             self.flush()?;
             self.prefix = self.prefix.max(next.end);
@@ -247,16 +264,23 @@ impl Partial {
         Ok(right.then_some(watch))
     }
 
-    /// Gives the file that was sealed a name that is free. Returns whether it is what was sealed: else nothing
-    /// has the name.
-    pub(crate) fn give_name(&mut self, to: &Path, watch: &Watch) -> io::Result<bool> {
+    /// Gives the file that was sealed a name that is free, with its permissions and time. Returns whether it is what
+    /// was sealed: else nothing has the name.
+    pub(crate) fn give_name(
+        &mut self,
+        to: &Path,
+        watch: &Watch,
+        attributes: &Attributes,
+    ) -> io::Result<bool> {
         let file = self.file()?;
         if file.names()? != 1 || !file.is_unchanged(watch)? {
             return Ok(false);
         }
         file.give_name(&self.path, to)?;
         if file.is_at(to) && file.is_unchanged(watch)? {
-            file.end_watch()?;
+            // Until then only its owner may open it. Should the process be killed, the next session gives it these.
+            file.set_mode(attributes.mode)?;
+            file.set_modified(attributes.modified)?;
             return Ok(true);
         }
         if file.is_at(to) {

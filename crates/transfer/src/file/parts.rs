@@ -22,8 +22,23 @@ pub(crate) fn hash_of(
     let mut hasher = Hasher::new();
     let mut buffer = vec![0; 256 << 10];
     let mut reported = 0;
+    let mut data_until = 0;
     loop {
-        match file.read_at(&mut buffer, hasher.count()) {
+        // Zeros that the disk does not store are not read. Where the next of them begin is asked once.
+        if hasher.count() >= data_until {
+            let at = hasher.count();
+            data_until = match file.hole_at(at) {
+                Some(end) => {
+                    hash_zeros(&mut hasher, end - at);
+                    watch(end)?;
+                    continue;
+                }
+                None => file.next_hole(at).unwrap_or(u64::MAX),
+            };
+        }
+        let left = usize::try_from(data_until - hasher.count()).unwrap_or(usize::MAX);
+        let len = buffer.len().min(left);
+        match file.read_at(&mut buffer[..len], hasher.count()) {
             Ok(0) => return Ok((hasher.count(), *hasher.finalize().as_bytes())),
             Ok(len) => hasher.update(&buffer[..len]),
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
@@ -33,6 +48,15 @@ pub(crate) fn hash_of(
             reported = hasher.count();
             watch(reported)?;
         }
+    }
+}
+
+fn hash_zeros(hasher: &mut Hasher, mut len: u64) {
+    let zeros = [0; 64 << 10];
+    while len > 0 {
+        let some = len.min(zeros.len() as u64);
+        hasher.update(&zeros[..some as usize]);
+        len -= some;
     }
 }
 

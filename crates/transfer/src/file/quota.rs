@@ -70,7 +70,11 @@ impl FolderQuota {
         self.begun.store(0, Ordering::Relaxed);
         let written = self.written.load(Ordering::Relaxed);
         // A folder that cannot be read takes what it took before.
-        let Ok(mut files) = self.disk.files(&self.folder) else { return };
+        let found = match self.quota {
+            Some(_) => self.disk.files_below(&self.folder),
+            None => self.disk.files(&self.folder),
+        };
+        let Ok(mut files) = found else { return };
         files.retain(|file| !self.has_expired(file) || !self.remove(&file.path));
         let gone = self.remove_surplus(&files);
         files.retain(|file| !gone.contains(&file.path));
@@ -122,9 +126,9 @@ impl FolderQuota {
     fn litter<'a>(&self, files: &'a [StoredFile]) -> Vec<Litter<'a>> {
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         let partial: HashSet<_> =
-            files.iter().map(|file| &file.path).filter(|path| is_partial(path)).collect();
+            files.iter().map(|file| &file.path).filter(|path| self.is_partial(path)).collect();
         origins.retain(|path, _| partial.contains(path));
-        let partial = files.iter().filter(|file| is_partial(&file.path));
+        let partial = files.iter().filter(|file| self.is_partial(&file.path));
         partial.map(|file| Litter { file, origin: origins.get(&file.path).copied() }).collect()
     }
 
@@ -152,7 +156,12 @@ impl FolderQuota {
     }
 
     fn has_expired(&self, file: &StoredFile) -> bool {
-        is_partial(&file.path) && file.age >= self.expiry
+        self.is_partial(&file.path) && file.age >= self.expiry
+    }
+
+    /// Whether it is one of this folder's: what has such a name in a folder in it is none.
+    fn is_partial(&self, path: &Path) -> bool {
+        path.parent() == Some(&self.folder) && is_partial(path)
     }
 
     /// Removes a partial file that no session has.

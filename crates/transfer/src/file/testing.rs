@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::disk::{Disk, DiskFile, Entry, Helpers, StoredFile, SystemDisk, Watch};
-use super::frame::Header;
+use super::disk::{Disk, DiskFile, Entry, Helpers, OpenFolder, StoredFile, SystemDisk, Watch};
+use super::frame::{Attributes, Header};
+use super::path::SafePath;
 
 /// A folder that is gone when the test is over.
 pub(crate) struct TempDir(tempfile::TempDir);
@@ -40,7 +41,7 @@ pub(crate) fn noise(len: usize) -> Vec<u8> {
 
 pub(crate) fn header_of(name: &str, content: &[u8]) -> Header {
     let hash = *blake3::hash(content).as_bytes();
-    Header { name: name.to_owned(), size: content.len() as u64, hash }
+    Header::new(name, content.len() as u64, hash)
 }
 
 /// The system's disk, with as little free space as a test wants, and counters.
@@ -99,8 +100,40 @@ impl Disk for TestDisk {
         SystemDisk.files(folder)
     }
 
+    fn files_below(&self, folder: &Path) -> io::Result<Vec<StoredFile>> {
+        SystemDisk.files_below(folder)
+    }
+
     fn helpers(&self) -> Helpers {
         SystemDisk.helpers()
+    }
+
+    fn enter(&self, root: &Path, path: &SafePath) -> io::Result<OpenFolder> {
+        SystemDisk.enter(root, path)
+    }
+
+    fn make_folder(&self, path: &Path) -> io::Result<bool> {
+        SystemDisk.make_folder(path)
+    }
+
+    fn folder_id(&self, path: &Path) -> Option<(u64, u64)> {
+        SystemDisk.folder_id(path)
+    }
+
+    fn set_folder_attributes(&self, path: &Path, attributes: &Attributes) -> io::Result<()> {
+        SystemDisk.set_folder_attributes(path, attributes)
+    }
+
+    fn make_link(&self, path: &Path, target: &str) -> io::Result<()> {
+        SystemDisk.make_link(path, target)
+    }
+
+    fn link_target(&self, path: &Path) -> Option<PathBuf> {
+        SystemDisk.link_target(path)
+    }
+
+    fn set_link_time(&self, path: &Path, modified: (i64, u32)) -> io::Result<()> {
+        SystemDisk.set_link_time(path, modified)
     }
 }
 
@@ -139,8 +172,16 @@ impl DiskFile for TestFile {
         self.0.is_unchanged(since)
     }
 
-    fn end_watch(&self) -> io::Result<()> {
-        self.0.end_watch()
+    fn attributes(&self) -> io::Result<Attributes> {
+        self.0.attributes()
+    }
+
+    fn set_mode(&self, mode: u16) -> io::Result<()> {
+        self.0.set_mode(mode)
+    }
+
+    fn set_modified(&self, modified: (i64, u32)) -> io::Result<()> {
+        self.0.set_modified(modified)
     }
 
     fn names(&self) -> io::Result<u64> {

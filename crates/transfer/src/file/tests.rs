@@ -178,6 +178,7 @@ fn receiving_in(folder: &TempDir) -> Folder {
         path: folder.path().to_owned(),
         max_size: None,
         max_files: 100,
+        takes_folders: true,
         quota: None,
         expiry: Duration::from_secs(3_600),
         memory: Bytes(64 << 20),
@@ -485,7 +486,15 @@ fn an_error_names_the_file_that_it_is_about() {
     }
     let finalizer = Finalizer::without_thread();
     let mut session = Session::new(files, &to, &finalizer, calm());
-    while session.receiver.application.files().len() < 2 {
+    let arrived = |session: &Session, n: usize| {
+        session.receiver.application.files().get(n).map_or(0, |file| file.arrived)
+    };
+    // The receiver has to be asked whether it has the first one.
+    while arrived(&session, 0) < 1_000 {
+        session.step();
+        finalizer.work();
+    }
+    while arrived(&session, 1) == 0 {
         session.step();
     }
     while finalizer.work() {}

@@ -8,6 +8,7 @@ mod send;
 mod sent;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
@@ -24,6 +25,7 @@ pub use self::options::SendOptions;
 pub use self::recv::{Receiving, RecvOptions, Sessions, recv};
 pub use self::send::{ConnectionSequence, Destination, Sender, send};
 pub use self::sent::Sent;
+pub use self::tree::Skipped;
 use crate::endpoint::{Application, Endpoint, Limits};
 use crate::file::plain;
 use crate::seal::Keys;

@@ -27,8 +27,10 @@ pub struct RecvOptions {
     pub folder: std::path::PathBuf,
     /// The largest file; without it, the free space of the disk.
     pub max_size: Option<Bytes>,
-    /// The most files of one session.
+    /// The most files of one session, with folders and links.
     pub max_files: u32,
+    /// Whether folders and links are taken.
+    pub takes_folders: bool,
     /// The most that all files in the folder may take, if there is a bound.
     pub quota: Option<Bytes>,
     /// For how long a partial file may wait for its sender.
@@ -340,6 +342,7 @@ fn folder(options: &RecvOptions, recv_buffer: Bytes) -> Folder {
         path: options.folder.clone(),
         max_size: options.max_size,
         max_files: options.max_files,
+        takes_folders: options.takes_folders,
         quota: options.quota,
         expiry: options.expiry,
         memory: options.memory,

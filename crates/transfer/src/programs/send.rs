@@ -12,6 +12,7 @@ use weir_units::{Bytes, Duration, Instant};
 
 use super::datagram::DatagramSender;
 use super::sent::Sent;
+use super::tree::{Prepared, prepare};
 use super::{
     Carrier, FIRST_ANSWER, GOODBYE, Progress, SendOptions, TransferError, WATCH_INTERVAL, Watch,
     open_endpoint,
@@ -29,9 +30,15 @@ pub fn send(
     options: &SendOptions,
     watch: &mut Watch<'_>,
 ) -> Result<Sent, TransferError> {
-    let files = prepare(paths, watch)?;
+    let Prepared { files, skipped } = prepare(paths, watch)?;
     let now = clock::now();
     if options.carrier == Carrier::Udp {
+        if let Some(folder) = files.iter().find(|file| !file.is_file()) {
+            let path = folder.path.display();
+            return Err(TransferError::System(format!(
+                "cannot send '{path}' with the stack udp: it sends files, and no folders"
+            )));
+        }
         let (watched_at, sent) = (now, Sent::to(remotes[0]));
         let mut sent = DatagramSender { options, watch, watched_at, sent }.pour(files, remotes);
         sent.ended_ns = clock::monotonic_nanos();
@@ -40,40 +47,9 @@ pub fn send(
     let mut sender = Sender::new(now, &files, remotes[0], options);
     let left = sender.find_receiver(files, remotes, watch);
     let mut sent = sender.finish(left);
+    sent.skipped = skipped;
     sent.ended_ns = clock::monotonic_nanos();
     Ok(sent)
-}
-
-/// Reads every file once, for its hash.
-fn prepare(paths: &[PathBuf], watch: &mut Watch<'_>) -> Result<Vec<OutgoingFile>, TransferError> {
-    let mut files = Vec::new();
-    for path in paths {
-        let name = path.display().to_string();
-        let mut interrupted = false;
-        let file = OutgoingFile::prepare(path, &mut |bytes_done, bytes| {
-            let (done, all) = (files.len() as u64, paths.len() as u64);
-            let name = name.clone();
-            let progress = Progress {
-                name,
-                hashing: true,
-                files_done: done,
-                files: all,
-                bytes_done,
-                bytes,
-                ..Progress::default()
-            };
-            interrupted |= watch(&progress).is_break();
-            if interrupted { Err(std::io::ErrorKind::Interrupted.into()) } else { Ok(()) }
-        });
-        match file {
-            _ if interrupted => return Err(TransferError::Interrupted),
-            Ok(file) => files.push(file),
-            Err(error) => {
-                return Err(TransferError::system(&format!("cannot send '{name}'"), &error));
-            }
-        }
-    }
-    Ok(files)
 }
 
 /// The decisions of a sender: when it opens a connection, another one, and when it gives up.
@@ -240,8 +216,11 @@ impl<'a> Sender<'a> {
             let reason = "what arrived had another hash".to_owned();
             end = End::Broken(TransferError::Broken { remote: course.way.remote, reason });
         }
-        let (done, files): (Vec<_>, Vec<_>) =
-            left.into_iter().partition(|file| file.verdict.is_some());
+        let is_all_done = left.iter().all(|file| file.verdict.is_some());
+        let is_done = |file: &OutgoingFile| {
+            file.verdict.is_some() && (is_all_done || !file.surrounds_others())
+        };
+        let (done, mut files): (Vec<_>, Vec<_>) = left.into_iter().partition(is_done);
         self.sent.files.extend(done);
         let reached = self.reached(&files);
         // The number of repairs is bounded.
@@ -259,6 +238,8 @@ impl<'a> Sender<'a> {
                 course.way.patience = self.options.max_wait;
                 course.before = reached;
                 course.started = now;
+                let folders = files.iter_mut().filter(|file| file.surrounds_others());
+                folders.for_each(OutgoingFile::reopen);
                 let outgoing = Outgoing::new(files);
                 course.id = core.connect(now, remote, &course.way.config, outgoing, sink);
                 None

@@ -7,6 +7,7 @@ use weir_transport::{Connection, Stats};
 use weir_units::Duration;
 
 use super::TransferError;
+use super::tree::Skipped;
 use crate::file::{OutgoingFile, Verdict};
 
 /// What became of a transfer.
@@ -14,6 +15,8 @@ use crate::file::{OutgoingFile, Verdict};
 pub struct Sent {
     /// The files, and what became of each.
     pub files: Vec<OutgoingFile>,
+    /// What was found in folders and not sent.
+    pub skipped: Vec<Skipped>,
     /// Who received them.
     pub remote: SocketAddr,
     /// The machine's monotonic clock just before the first connection was opened,
@@ -40,6 +43,7 @@ impl Sent {
     pub(super) fn to(remote: SocketAddr) -> Self {
         Self {
             files: Vec::new(),
+            skipped: Vec::new(),
             remote,
             began_ns: clock::monotonic_nanos(),
             ended_ns: 0,
@@ -58,7 +62,10 @@ impl Sent {
         let arrived = |verdict: &Option<Verdict>| {
             matches!(verdict, Some(Verdict::Kept { .. } | Verdict::Already { .. }))
         };
-        self.error.is_none() && self.files.iter().all(|file| arrived(&file.verdict))
+        let nothing_missing = !self.skipped.iter().any(|skipped| skipped.is_missing);
+        self.error.is_none()
+            && nothing_missing
+            && self.files.iter().all(|file| arrived(&file.verdict))
     }
 
     pub(super) fn count(&mut self, connection: &Connection) {

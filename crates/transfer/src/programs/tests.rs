@@ -70,6 +70,7 @@ fn receiver(bind: SocketAddr, folder: &Path) -> Receiver {
         folder: folder.to_owned(),
         max_size: None,
         max_files: 10_000,
+        takes_folders: true,
         quota: None,
         expiry: Duration::from_secs(3_600),
         memory: Bytes(64 << 20),
@@ -170,7 +171,7 @@ fn a_small_transfer_does_not_wait_for_lookups_of_unknown_senders() {
         Announcement::Hello { files: 100 }.encode(&mut bytes);
         for number in 0..15 {
             let hash = *blake3::hash(&[sender, number]).as_bytes();
-            let header = Header { name: "large".to_owned(), size: LARGE, hash };
+            let header = Header::new("large".to_owned(), LARGE, hash);
             Announcement::File(header).encode(&mut bytes);
         }
         let config = Config::for_datagrams();

@@ -13,7 +13,9 @@ use std::sync::Arc;
 
 use weir_sockets::socket::{Arrival, DatagramSink, SendBatch};
 use weir_transfer::endpoint::{Application, Core, Randomness};
-use weir_transfer::file::{Announcement, Disk, Finalizer, Folder, Frame, Header, OutgoingFile};
+use weir_transfer::file::{
+    Announcement, Attributes, Disk, EntryHeader, EntryKind, Finalizer, Folder, Header, OutgoingFile,
+};
 use weir_transfer::{Carrier, Destination, SendOptions, Sender, Sessions};
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Ecn, Instant};
@@ -76,7 +78,13 @@ impl World {
     }
 
     fn operate(&mut self, input: &mut Input<'_>) {
-        let said = match input.u8() % 16 {
+        let said = match input.u8() % 19 {
+            16 => Announcement::Ask(header(input)),
+            17 => entry(input),
+            18 => Announcement::Hole {
+                offset: u64::from(input.u16()) << (input.u8() % 48),
+                len: 1 + (u64::from(input.u16()) << (input.u8() % 47)),
+            },
             0 | 1 => Announcement::Hello { files: u32::from(input.u8()) },
             2..=4 => Announcement::File(header(input)),
             5 => Announcement::Datagram { header: header(input), piece: u32::from(input.u16()) },
@@ -102,7 +110,7 @@ impl World {
             }
             _ => return self.damage(input),
         };
-        self.script(|script| said.encode(&mut script.stream));
+        self.script(|script| script.say(said));
     }
 
     /// A piece of a content, with its bytes or others.
@@ -116,7 +124,7 @@ impl World {
         }
         let (offset, len) = (start as u64, bytes.len().max(1) as u64);
         self.script(|script| {
-            Announcement::Data { offset, len }.encode(&mut script.stream);
+            script.say(Announcement::Data { offset, len });
             script.stream.extend(bytes);
         });
     }
@@ -216,6 +224,7 @@ impl Receiver {
             path: PathBuf::from("/in"),
             max_size: Some(Bytes(4 << 20)),
             max_files: 200,
+            takes_folders: true,
             quota: None,
             expiry: Duration::from_secs(3_600),
             memory: MEMORY,
@@ -253,6 +262,20 @@ fn core<A: Application>(seed: u64) -> Core<A> {
     Core::new(Randomness { secret: [seed as u8; 32], seed })
 }
 
+fn entry(input: &mut Input<'_>) -> Announcement {
+    let paths = ["t", "t/a", "t/a/b", "t/../x", "t/.weir-0.part", "u"];
+    let targets = ["a", "../..", "/etc", "a/b"];
+    let path = paths[usize::from(input.u8()) % paths.len()].to_owned();
+    let kind = match input.u8() % 4 {
+        0 | 1 => EntryKind::Folder,
+        2 => EntryKind::FolderEnd,
+        _ => {
+            EntryKind::Link { target: targets[usize::from(input.u8()) % targets.len()].to_owned() }
+        }
+    };
+    Announcement::Entry(EntryHeader { number: 0, path, attributes: Attributes::default(), kind })
+}
+
 fn header(input: &mut Input<'_>) -> Header {
     let content = content(usize::from(input.u8()));
     let (mut size, mut hash) = (content.len() as u64, *blake3::hash(&content).as_bytes());
@@ -261,8 +284,8 @@ fn header(input: &mut Input<'_>) -> Header {
         1 => hash[31] ^= 1,
         _ => {}
     }
-    let names = ["a", "b", "../c", ".weir-x.part"];
-    Header { name: names[usize::from(input.u8() % 4)].to_owned(), size, hash }
+    let names = ["a", "b", "../c", ".weir-x.part", "t/a", "t/a/b"];
+    Header::new(names[usize::from(input.u8()) % names.len()], size, hash)
 }
 
 fn content(n: usize) -> Vec<u8> {

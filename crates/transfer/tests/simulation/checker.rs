@@ -11,7 +11,7 @@ mod acknowledged;
 mod ending;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use weir_transfer::endpoint::ConnectionId;
 use weir_transfer::file::{Incoming, IncomingFile, OutgoingFile, Verdict};
@@ -21,7 +21,7 @@ use self::acknowledged::Acknowledged;
 pub(crate) use self::ending::FlowEnd;
 use super::disk::{Death, Machine};
 use super::hostile::NAME;
-use super::hosts::ReceivingProgram;
+use super::hosts::{RECEIVED, ReceivingProgram};
 use super::network::LONGEST_QUEUE;
 use super::plan::Plan;
 use super::world::content;
@@ -35,8 +35,9 @@ pub(crate) struct Checker {
     legitimate: BTreeMap<String, Vec<[u8; 32]>>,
     /// The seed and length of each content.
     contents: BTreeMap<[u8; 32], (u64, usize)>,
-    /// What senders know as kept.
+    /// What senders know as kept: files, folders and links.
     promised: BTreeMap<PathBuf, [u8; 32]>,
+    folders: BTreeSet<PathBuf>,
     published: Vec<PathBuf>,
     /// Contents that were published once.
     complete: BTreeSet<[u8; 32]>,
@@ -94,6 +95,7 @@ impl Checker {
             legitimate,
             contents,
             promised: BTreeMap::new(),
+            folders: BTreeSet::new(),
             published: Vec::new(),
             complete: BTreeSet::new(),
             acknowledged: BTreeMap::new(),
@@ -161,14 +163,17 @@ impl Checker {
 
     fn check_content(&mut self, path: &Path, machine: &Machine) -> Option<[u8; 32]> {
         let bytes = machine.read(path)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let inside = path.strip_prefix(RECEIVED).ok();
+        let is_below = |name: &&Path| name.components().all(|c| matches!(c, Component::Normal(_)));
+        let Some(name) = inside.filter(is_below) else {
+            self.report(format!("{} is not in the folder", path.display()));
+            return None;
+        };
+        let name = name.to_string_lossy().into_owned();
         if name.starts_with(NAME) {
             return None;
         }
-        let plain = match (name.rfind(" ("), name.rfind(").")) {
-            (Some(from), Some(to)) if from < to => format!("{}{}", &name[..from], &name[to + 1..]),
-            _ => name,
-        };
+        let plain = named(&name);
         let hash = *blake3::hash(&bytes).as_bytes();
         if !self.legitimate.get(&plain).is_some_and(|hashes| hashes.contains(&hash)) {
             self.report(format!(
@@ -194,7 +199,7 @@ impl Checker {
     ) {
         self.connections.insert(sender, id);
         let outlived = self.outlived.get(&sender) == Some(&id);
-        for file in files {
+        for file in files.iter().filter(|file| file.is_file()) {
             let known = self.acknowledged.entry(file.header.hash).or_default();
             if outlived {
                 // Acknowledgements of a receiver that is dead are still on their way.
@@ -280,7 +285,7 @@ impl Checker {
     /// What must be there of a file that a session announces.
     fn expect(&self, name: &str, size: u64, contested: bool) -> Option<Expected> {
         // Files are announced in order; the same file has the same name here.
-        let hash = self.legitimate.get(name).and_then(|all| all.first());
+        let hash = self.legitimate.get(&named(name)).and_then(|all| all.first());
         let partial = hash.filter(|hash| !self.complete.contains(*hash));
         let known = partial.and_then(|hash| self.acknowledged.get(hash))?;
         // Or it waits for its verdict.
@@ -291,7 +296,7 @@ impl Checker {
 
     /// The receiver has ended a session. What comes of a file until its sender knows is acknowledged and not kept.
     fn on_failure(&mut self, incoming: &IncomingFile) {
-        let hash = self.legitimate.get(&incoming.name).and_then(|all| all.first());
+        let hash = self.legitimate.get(&named(&incoming.name)).and_then(|all| all.first());
         if let Some(known) = hash.and_then(|hash| self.acknowledged.get_mut(hash)) {
             known.believed = incoming.size;
             // Of a session that outlived its sender, less may be undamaged than it had.
@@ -303,7 +308,7 @@ impl Checker {
     /// A power failure has damaged what was acknowledged, which the hash has shown: the parts that are not
     /// damaged must not be sent again.
     fn on_mismatch(&mut self, name: &str, machine: &Machine) {
-        let hash = self.legitimate.get(name).and_then(|all| all.first());
+        let hash = self.legitimate.get(&named(name)).and_then(|all| all.first());
         let Some((hash, (seed, len))) = hash.and_then(|hash| self.contents.get_key_value(hash))
         else {
             return;
@@ -346,6 +351,24 @@ impl Checker {
                 self.violation.get_or_insert(format!("{} was kept and has {what}", path.display()));
             }
         }
+        let lost = self.folders.iter().find(|folder| !machine.is_folder(folder));
+        if let Some(lost) = lost.map(|folder| format!("{} was kept and is gone", folder.display()))
+        {
+            self.report(lost);
+        }
+    }
+}
+
+/// The path that a sender has for one that the receiver has.
+fn named(path: &str) -> String {
+    path.split('/').map(unnumbered).collect::<Vec<_>>().join("/")
+}
+
+/// A name without the number that it got because the name was taken.
+fn unnumbered(name: &str) -> String {
+    match (name.rfind(" ("), name.rfind(')')) {
+        (Some(from), Some(to)) if from < to => format!("{}{}", &name[..from], &name[to + 1..]),
+        _ => name.to_owned(),
     }
 }
 

@@ -14,7 +14,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use weir_transfer::file::{Disk, DiskFile, Entry, Helpers, Watch};
+use weir_transfer::file::{
+    Attributes, Disk, DiskFile, Entry, Helpers, OpenFolder, SafePath, Watch,
+};
 use weir_units::{Rng, stream};
 
 use super::intruder::{self, Intruder};
@@ -80,6 +82,9 @@ pub(super) struct Inode {
     pub(super) is_published: bool,
     /// A symbolic link, whose target is the content.
     pub(super) is_link: bool,
+    /// A folder: what is in it has a path below its own.
+    pub(super) is_folder: bool,
+    pub(super) attributes: Attributes,
 }
 
 #[derive(Clone, Debug)]
@@ -191,16 +196,37 @@ impl Machine {
     pub(crate) fn put(&self, path: &Path, content: &[u8]) {
         let mut state = self.state();
         let inode = state.take_number();
+        let attributes = attributes_of(content.len());
         let (content, durable) = (content.to_vec(), content.to_vec());
-        let file = Inode { content, durable, ..Inode::default() };
+        let file = Inode { content, durable, attributes, ..Inode::default() };
         state.inodes.insert(inode, file);
         state.names.insert(path.to_owned(), inode);
         state.durable_names.insert(path.to_owned(), inode);
+        for folder in path.ancestors().skip(1).filter(|folder| folder.components().count() > 2) {
+            if state.names.contains_key(folder) {
+                continue;
+            }
+            let inode = state.take_number();
+            state.inodes.insert(inode, Inode { is_folder: true, ..Inode::default() });
+            state.names.insert(folder.to_owned(), inode);
+            state.durable_names.insert(folder.to_owned(), inode);
+        }
     }
 
     pub(crate) fn read(&self, path: &Path) -> Option<Vec<u8>> {
         let state = self.state();
         Some(state.inodes[state.names.get(path)?].content.clone())
+    }
+
+    /// What is kept of a file or folder next to its content.
+    pub(crate) fn attributes(&self, path: &Path) -> Option<Attributes> {
+        let state = self.state();
+        Some(state.inodes[state.names.get(path)?].attributes)
+    }
+
+    pub(crate) fn is_folder(&self, path: &Path) -> bool {
+        let state = self.state();
+        state.names.get(path).is_some_and(|inode| state.inodes[inode].is_folder)
     }
 
     /// The bytes of the partial file of a content, if there is one.
@@ -259,6 +285,12 @@ impl State {
         self.unsynced.push(NameChange::Create(path.to_owned(), inode));
     }
 
+    fn make(&mut self, path: &Path, inode: Inode) {
+        let number = self.take_number();
+        self.inodes.insert(number, inode);
+        self.name(path, number);
+    }
+
     pub(super) fn unname(&mut self, path: &Path) -> Option<u64> {
         let inode = self.names.remove(path)?;
         self.unsynced.push(NameChange::Remove(path.to_owned()));
@@ -298,6 +330,7 @@ impl State {
                 self.tally.count("names lost without power");
             }
         }
+        self.durable_names = reachable(&self.durable_names, &self.inodes);
         self.names = self.durable_names.clone();
         for inode in self.inodes.values_mut().filter(|inode| inode.dirty) {
             self.tally.add("sectors lost without power", inode.tear(&mut self.rng));
@@ -392,6 +425,31 @@ enum Fate {
     After(Death),
 }
 
+impl NameChange {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Create(path, _) | Self::Remove(path) => path,
+        }
+    }
+}
+
+/// The names whose folders are there: those at the top are always.
+fn reachable(
+    names: &BTreeMap<PathBuf, u64>,
+    inodes: &BTreeMap<u64, Inode>,
+) -> BTreeMap<PathBuf, u64> {
+    let is_folder = |path: &Path| {
+        let inode = names.get(path).and_then(|inode| inodes.get(inode));
+        path.components().count() <= 2 || inode.is_some_and(|inode| inode.is_folder)
+    };
+    let is_reachable = |path: &Path| path.ancestors().skip(1).all(is_folder);
+    names
+        .iter()
+        .filter(|(path, _)| is_reachable(path))
+        .map(|(path, n)| (path.clone(), *n))
+        .collect()
+}
+
 fn apply(names: &mut BTreeMap<PathBuf, u64>, change: NameChange) {
     match change {
         NameChange::Create(name, inode) => {
@@ -404,6 +462,10 @@ fn apply(names: &mut BTreeMap<PathBuf, u64>, change: NameChange) {
 }
 
 impl Inode {
+    fn is_file(&self) -> bool {
+        !self.is_link && !self.is_folder
+    }
+
     /// What shows whether the content changes.
     fn state(&mut self) -> Watch {
         Watch { size: self.content.len() as u64, modified: (self.changes, 0) }
@@ -488,14 +550,14 @@ impl Disk for ProcessDisk {
     }
 
     fn open_locked(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
-        self.lock(path, |state, inode| state.names_of(inode) == 1 && !state.inodes[&inode].is_link)
+        self.lock(path, |state, inode| state.names_of(inode) == 1 && state.inodes[&inode].is_file())
     }
 
     fn lock_to_remove(&self, path: &Path) -> io::Result<Option<Arc<dyn DiskFile>>> {
         if !self.state().names.contains_key(path) {
             return Ok(None);
         }
-        self.lock(path, |state, inode| !state.inodes[&inode].is_link)
+        self.lock(path, |state, inode| state.inodes[&inode].is_file())
     }
 
     fn entry(&self, path: &Path) -> Option<Entry> {
@@ -503,7 +565,11 @@ impl Disk for ProcessDisk {
         let mut state = self.state();
         let inode = state.act(self.process, find).ok()?;
         let there = state.inodes.get(&inode)?;
-        Some(if there.is_link { Entry::Other } else { Entry::File(there.content.len() as u64) })
+        Some(match there {
+            Inode { is_folder: true, .. } => Entry::Folder,
+            Inode { is_link: true, .. } => Entry::Other,
+            file => Entry::File(file.content.len() as u64),
+        })
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -511,11 +577,14 @@ impl Disk for ProcessDisk {
         self.state().act(self.process, remove)
     }
 
-    fn sync_folder(&self, _: &Path) -> io::Result<()> {
-        // All folders are synced with one: nothing here depends on two.
+    fn sync_folder(&self, folder: &Path) -> io::Result<()> {
         let sync = |state: &mut State| {
             for change in std::mem::take(&mut state.unsynced) {
-                apply(&mut state.durable_names, change);
+                if change.path().parent() == Some(folder) {
+                    apply(&mut state.durable_names, change);
+                } else {
+                    state.unsynced.push(change);
+                }
             }
             Ok(())
         };
@@ -530,6 +599,91 @@ impl Disk for ProcessDisk {
     fn helpers(&self) -> Helpers {
         Helpers::Inline
     }
+
+    fn enter(&self, root: &Path, path: &SafePath) -> io::Result<OpenFolder> {
+        let folders: Vec<_> = path.folders().collect();
+        let walk = |state: &mut State| {
+            let mut at = root.to_owned();
+            for name in folders {
+                at.push(name);
+                let inode = state.names.get(&at).ok_or_else(gone)?;
+                if !state.inodes.get(inode).is_some_and(|inode| inode.is_folder) {
+                    return Err(io::Error::other("no folder"));
+                }
+            }
+            Ok(OpenFolder::unheld(at))
+        };
+        self.state().act(self.process, walk)
+    }
+
+    fn make_folder(&self, path: &Path) -> io::Result<bool> {
+        let make = |state: &mut State| {
+            if let Some(inode) = state.names.get(path) {
+                return match state.inodes[inode].is_folder {
+                    true => Ok(false),
+                    false => Err(io::ErrorKind::AlreadyExists.into()),
+                };
+            }
+            state.make(path, Inode { is_folder: true, ..Inode::default() });
+            state.tally.count("folders");
+            Ok(true)
+        };
+        self.state().act(self.process, make)
+    }
+
+    fn folder_id(&self, path: &Path) -> Option<(u64, u64)> {
+        let find = |state: &mut State| {
+            let inode = *state.names.get(path).ok_or_else(gone)?;
+            if state.inodes[&inode].is_folder { Ok((0, inode)) } else { Err(gone()) }
+        };
+        self.state().act(self.process, find).ok()
+    }
+
+    fn set_folder_attributes(&self, path: &Path, attributes: &Attributes) -> io::Result<()> {
+        let set = |state: &mut State| {
+            let inode = *state.names.get(path).ok_or_else(gone)?;
+            state.inodes.entry(inode).and_modify(|inode| inode.attributes = *attributes);
+            Ok(())
+        };
+        self.state().act(self.process, set)
+    }
+
+    fn make_link(&self, path: &Path, target: &str) -> io::Result<()> {
+        let make = |state: &mut State| {
+            if state.names.contains_key(path) {
+                return Err(io::ErrorKind::AlreadyExists.into());
+            }
+            let content = target.as_bytes().to_vec();
+            let durable = content.clone();
+            state.make(path, Inode { content, durable, is_link: true, ..Inode::default() });
+            state.tally.count("links");
+            Ok(())
+        };
+        self.state().act(self.process, make)
+    }
+
+    fn link_target(&self, path: &Path) -> Option<PathBuf> {
+        let read = |state: &mut State| {
+            let link = &state.inodes[state.names.get(path).ok_or_else(gone)?];
+            let target = String::from_utf8_lossy(&link.content).into_owned();
+            if link.is_link { Ok(PathBuf::from(target)) } else { Err(gone()) }
+        };
+        self.state().act(self.process, read).ok()
+    }
+
+    fn set_link_time(&self, path: &Path, modified: (i64, u32)) -> io::Result<()> {
+        let set = |state: &mut State| {
+            let inode = *state.names.get(path).ok_or_else(gone)?;
+            state.inodes.entry(inode).and_modify(|inode| inode.attributes.modified = modified);
+            Ok(())
+        };
+        self.state().act(self.process, set)
+    }
+}
+
+/// Some that differ from file to file.
+pub(crate) fn attributes_of(len: usize) -> Attributes {
+    Attributes { mode: 0o600 + (len % 64) as u16, modified: (len as i64, 5) }
 }
 
 fn gone() -> io::Error {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use weir_sockets::socket::Arrival;
 use weir_transfer::endpoint::{Application, ConnectionId, Core, Limits, Randomness};
 use weir_transfer::file::{
-    Disk, Finalizer, Folder, Incoming, Outgoing, OutgoingDatagrams, OutgoingFile,
+    Disk, Finalizer, Folder, Header, Incoming, Outgoing, OutgoingDatagrams, OutgoingFile,
+    OutgoingKind,
 };
 use weir_transfer::seal::Key;
 use weir_transfer::{
@@ -19,7 +20,7 @@ use weir_transfer::{
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rng};
 
-use super::disk::{Machine, ProcessDisk};
+use super::disk::{Machine, ProcessDisk, attributes_of};
 use super::network::{Datagram, Network, Outlet};
 use super::plan::{Plan, Sending};
 use super::script::Script;
@@ -122,6 +123,7 @@ impl ReceivingProgram {
             path: PathBuf::from(RECEIVED),
             max_size: None,
             max_files: 100,
+            takes_folders: true,
             quota: None,
             expiry: Duration::from_secs(7 * 86_400),
             memory: plan.memory,
@@ -170,7 +172,7 @@ impl<'a> SendingProgram<'a> {
         let options = &sending.options;
         let key = options.key.as_ref();
         let mut process = Process::start(network, machine, address, key, rng);
-        let files = prepare(&process.disk, sending)?;
+        let files = in_folders(&process.disk, sending, prepare(&process.disk, sending)?);
         let (now, remote) = (network.now.get(), receiver_address());
         let mut sender = Sender::new(now, &files, remote, options);
         let way =
@@ -241,9 +243,33 @@ fn prepare(disk: &ProcessDisk, sending: &Sending) -> Option<Vec<OutgoingFile>> {
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     let prepare = |(name, ..): &(String, u64, usize)| {
         let path = Path::new(SENT).join(name);
-        OutgoingFile::prepare_on(Arc::clone(&disk), &path, &mut |_, _| Ok(())).ok()
+        let mut file =
+            OutgoingFile::prepare_on(Arc::clone(&disk), &path, &mut |_, _| Ok(())).ok()?;
+        file.header.name.clone_from(name);
+        Some(file)
     };
     sending.files.iter().map(prepare).collect()
+}
+
+/// The files with the folders that they are in, and a link to the first of these.
+fn in_folders(
+    disk: &ProcessDisk,
+    sending: &Sending,
+    files: Vec<OutgoingFile>,
+) -> Vec<OutgoingFile> {
+    let folders = sending.folders();
+    let entry = |name: &str, kind: OutgoingKind| {
+        let header =
+            Header { attributes: attributes_of(name.len()), ..Header::new(name, 0, [0; 32]) };
+        OutgoingFile::entry(Arc::new(disk.clone()), &Path::new(SENT).join(name), kind, header)
+    };
+    let opened = folders.iter().map(|name| entry(name, OutgoingKind::Folder));
+    let ended = folders.iter().rev().map(|name| entry(name, OutgoingKind::FolderEnd));
+    let link = folders.first().map(|top| {
+        let target = LINKED.to_owned();
+        entry(&format!("{top}/link"), OutgoingKind::Link { target })
+    });
+    opened.chain(files).chain(link).chain(ended).collect()
 }
 
 /// An attacker that speaks the protocol, and sends what no sender sends.
@@ -286,6 +312,8 @@ fn secret(rng: &mut Rng) -> [u8; 32] {
 /// Where the files of senders are, and where they go.
 pub(crate) const SENT: &str = "/out";
 pub(crate) const RECEIVED: &str = "/in";
+/// Where the link in a folder leads.
+pub(crate) const LINKED: &str = "a/b";
 /// How long the endpoint of `weir send` waits when it is given 30 s.
 const SENDER_PATIENCE: Duration = Duration::from_secs(120);
 /// As often the programs look around at least.

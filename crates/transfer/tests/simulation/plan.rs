@@ -53,6 +53,21 @@ pub(crate) struct BareSending {
 }
 
 impl Sending {
+    /// The folders in which its files are, the outermost first, and one without a file.
+    pub(crate) fn folders(&self) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for (name, ..) in &self.files {
+            let ends = name.match_indices('/').map(|(at, _)| name[..at].to_owned());
+            all.extend(ends);
+        }
+        if let Some(top) = all.first() {
+            all.push(format!("{top}/empty"));
+        }
+        all.sort();
+        all.dedup();
+        all
+    }
+
     /// In how many round trips all is sent at least, about.
     fn windows(&self) -> u64 {
         let segments = |len: usize| len as u64 / u64::from(self.options.mss) + 1;
@@ -106,6 +121,8 @@ impl Plan {
         let transfer = on_the_wire + conditions.round_trip().saturating_mul(windows);
         let (faults, mended_at) = faults(rng, senders.len(), transfer);
         let bare = bare(seed, key.as_ref());
+        let mut senders = senders;
+        put_in_folders(&mut stream(seed, "folders"), &mut senders);
         let (hostile, memory) = hostile(seed, mended_at, senders.len() + bare.len());
         // Each may have to start anew some times, and slow start takes its time.
         let patience = Duration::from_secs(150) + transfer.saturating_mul(8);
@@ -209,6 +226,22 @@ fn senders(rng: &mut Rng, key: Option<&Key>) -> Vec<Sending> {
         senders.push(Sending { options, files, starts_at, twin: twins });
     }
     senders
+}
+
+/// Some send a folder: twins the same one.
+fn put_in_folders(rng: &mut Rng, senders: &mut [Sending]) {
+    for n in 0..senders.len() {
+        if !one_in(rng, 3) || senders[n].twin && n > 0 {
+            continue;
+        }
+        for (at, (name, ..)) in senders[n].files.iter_mut().enumerate() {
+            *name = format!("tree-{n}/{}{name}", ["a/", "", "a/b/"][at % 3]);
+        }
+        let files = senders[n].files.clone();
+        for twin in senders.iter_mut().filter(|other| other.twin) {
+            twin.files.clone_from(&files);
+        }
+    }
 }
 
 /// Senders of bare UDP, in every third simulation.

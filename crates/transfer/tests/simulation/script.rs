@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use weir_transfer::endpoint::{Application, Datagram};
+use weir_transfer::file::{Announcement, Frame};
 use weir_transport::Connection;
 use weir_units::{Bytes, Instant};
 
@@ -15,6 +16,34 @@ pub(crate) struct Script {
     /// Datagrams that it sends next to its stream, by their numbers.
     pub(crate) datagram: VecDeque<(u64, Vec<u8>)>,
     written: usize,
+    /// How many files and entries it has named, and which it has only asked about.
+    named: u32,
+    asked: VecDeque<u32>,
+}
+
+impl Script {
+    /// Says something, with the number that it has to have.
+    pub(crate) fn say(&mut self, mut frame: Announcement) {
+        match &mut frame {
+            Announcement::Ask(header) => {
+                header.number = self.number();
+                self.asked.push_back(header.number);
+            }
+            Announcement::Entry(entry) => entry.number = self.number(),
+            Announcement::File(header)
+            | Announcement::Repair(header)
+            | Announcement::Datagram { header, .. } => {
+                header.number = self.asked.pop_front().unwrap_or_else(|| self.number());
+            }
+            _ => {}
+        }
+        frame.encode(&mut self.stream);
+    }
+
+    fn number(&mut self) -> u32 {
+        self.named += 1;
+        self.named - 1
+    }
 }
 
 impl Application for Script {

@@ -13,6 +13,7 @@ from weir.base.errors import InputError
 from weir.base.options import MEASUREMENT, Option
 from weir.conform.cases import scripts, stacks, suites, triggers
 from weir.conform.cases.model import Case, Suite, Variant
+from weir.scenario.labels import Named, checked, named
 from weir.scenario.plans import World, runs_per_case, world_words
 from weir.scenario.source import GUESTS, KERNEL, SIM, Effective, Source
 from weir.scenario.sweep import Plan, plan
@@ -68,6 +69,8 @@ class Subject:
     """A case with one stack: the labels of its runs, or why there are none."""
 
     case: Case
+    name: str
+    """The stack, or its label."""
     stack: str
     labels: Mapping[str, str] = field(default_factory=dict)
     """The label of each variant's runs."""
@@ -101,12 +104,12 @@ def planned(request: Request) -> Planned:
     for name in request.suites:
         if list(request.suites).count(name) > 1:
             raise InputError(f"suite {name} is given twice")
-    given = stacks.named(request.stacks, request.world)
+    given = checked(request.stacks, request.world)
     pairs = [
         (case, stack)
         for suite in chosen
         for case in _matching(suite, request.cases)
-        for stack in given or case.stacks or suite.stacks
+        for stack in given or map(named, case.stacks or suite.stacks)
     ]
     if not pairs:
         known = ", ".join(case.id for suite in chosen for case in suite.cases)
@@ -132,31 +135,31 @@ def _matching(suite: Suite, patterns: Sequence[str]) -> list[Case]:
 
 
 def _subject(
-    pair: tuple[Case, str],
+    pair: tuple[Case, Named],
     request: Request,
     sources: dict[str, Source],
     effective: dict[str, Effective],
 ) -> Subject:
     """Adds the sources of a case with a stack, if both fit."""
-    case, stack = pair
+    case, stack, name = pair[0], pair[1].stack, pair[1].name
     reason = stacks.concerns(case, stack, is_named=bool(request.suites))
     if case.script:
         reason = reason or scripts.why_not_applicable(case, stack, request.world)
     if reason or case.script:
-        return Subject(case, stack, reason=reason)
+        return Subject(case, name, stack, reason=reason)
     own, known, labels = {}, {}, {}
     try:
         for variant in case.variants.values():
-            label = _label(case, variant, stack)
+            label = _label(case, variant, name)
             source = _source(case, variant, stack, request)
             known[label] = source.effective()
             source.at({}, base=known[label])
             own[label], labels[variant.name] = source, label
     except (_native.ScenarioError, InputError, triggers.NoTriggerError) as error:
-        return Subject(case, stack, reason=str(error))
+        return Subject(case, name, stack, reason=str(error))
     sources.update(own)
     effective.update(known)
-    return Subject(case, stack, labels)
+    return Subject(case, name, stack, labels)
 
 
 def _label(case: Case, variant: Variant, stack: str) -> str:

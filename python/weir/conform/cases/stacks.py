@@ -2,38 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from weir import _native
-from weir.base.errors import InputError
 from weir.conform.cases.model import Case
-from weir.scenario.source import Source, split_list
-
-_PROBE = """
-name = "conform"
-[topology]
-kind = "dumbbell"
-[[flow]]
-stack = "reno"
-"""
-
-
-def named(given: Sequence[str], world: str) -> list[str]:
-    """The stacks of `--stack A,B --stack C`, each once, each checked.
-
-    Raises:
-        InputError, ScenarioError: one is not a stack of this world; the message says why.
-    """
-    Source(_PROBE, "conform").in_world(world)
-    stacks = [stack for text in given for stack in split_list(text)]
-    for stack in stacks:
-        if not stack:
-            raise InputError(f"--stack {','.join(given)}: a name is empty; write it as A,B,C")
-        if stacks.count(stack) > 1:
-            raise InputError(f"--stack: {stack} is given twice")
-        probe = Source(_PROBE, "--stack", (("flow.0.stack", stack),))
-        probe.in_world(world).at({})
-    return stacks
 
 
 def controller(stack: str) -> str | None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import polars as pl
 
-from weir.cells.cells import Cells, digits
-from weir.cells.claims import ratio, size_of, within
+from weir.cells.cells import Cells
+from weir.cells.claims import ratio, size_of
 from weir.dynamics.criteria import EPSILON
 from weir.experiments.networks import NETWORKS
 from weir.statistics.intervals import Estimate
@@ -67,17 +66,6 @@ def largest_gap(own: Cells) -> Estimate:
     return max(gaps, key=size_of)
 
 
-def decided(ours: Estimate, low: float, high: float) -> bool | None:
-    """Whether a range holds: by the interval, or by the mean of a single run, which has none."""
-    if ours.mean is None:
-        return None
-    if ours.lo is None:
-        return low <= ours.mean <= high
-    return within(
-        Estimate(ours.mean, ours.lo, math.inf if ours.hi is None else ours.hi, ours.n), low, high
-    )
-
-
 def without(own: Cells, row: str) -> Cells:
     """A table without one of its algorithms."""
     return Cells([found for found in own.all if found["row"] != row])
@@ -98,10 +86,7 @@ def lead(own: Cells) -> dict[str, Any]:
     who = Counter(best for best, _, _ in found).most_common(1)[0][0]
     led = sorted((one for one in found if one[0] == who), key=lambda one: size_of(one[1]))
     _, times_better, streams = led[(len(led) - 1) // 2]
-    order = ", ".join(
-        f"{row} {digits(size_of(own.ours(row, streams)))}"
-        for row in sorted(own.rows(), key=lambda r: size_of(own.ours(r, streams)), reverse=True)
-    )
+    order = ", ".join(reversed(_ranked(own, streams)))
     names = ("who", "lead", "streams", "times", "order")
     return dict(zip(names, (who, times_better, streams, len(led), order), strict=True))
 
@@ -116,29 +101,27 @@ def worst_of_shallow(own: Cells) -> dict[str, Any]:
     return dict(zip(("times", "who", "column"), best, strict=True))
 
 
-def jumps(own: Cells, what: str, where: str) -> list[str]:
-    """Latencies that change suddenly from one column to the next, in words."""
+def jumps(own: Cells) -> list[str]:
+    """The rows whose value changes suddenly from one column to the next."""
     found = []
     for row in own.rows():
-        for one, other in itertools.pairwise(own.columns()):
-            before, after = own.mean(row, one), own.mean(row, other)
-            if before and after and max(before / after, after / before) >= _JUMP:
-                change = f"{digits(before)} to {digits(after)} ms between"
-                found.append(
-                    f"{what.format(row=row)} {change} {where.format(one=one, other=other)}"
-                )
+        means = [own.mean(row, column) for column in own.columns()]
+        pairs = ((a, b) for a, b in itertools.pairwise(means) if a and b)
+        if any(max(a / b, b / a) >= _JUMP for a, b in pairs):
+            found.append(row)
     return found
 
 
 def unsteady(table: Callable[[str], Cells], names: dict[str, str]) -> list[str]:
-    """Tests whose repeats lie far apart, with their range."""
+    """Tests whose repeats lie far apart."""
     column = "share, range"
-    return [
-        f"{algorithm_of(row)}, {names[network_of(row)]} ({own.note(row, column)})"
+    found = [
+        f"{algorithm_of(row)}, {names[network_of(row)]}"
         for own in map(table, ("2-flow", "3-flow", "mixed"))
         for row in own.rows()
         if (own.mean(row, column) or 0.0) > _UNSTEADY
     ]
+    return list(dict.fromkeys(found))
 
 
 def panels(own: Cells) -> list[tuple[str, pl.DataFrame]]:

@@ -229,8 +229,8 @@ def _findings(found: Sequence[Found], rows: Sequence[Cell], settings: Settings) 
         ours = all_of[row]
         reached = "reached" if ours["mean"] >= goal else "not reached"
         yield (
-            f"{capitalised(row)}: {ours['mean']:.1f} % of {ours['n']} captures, 95 % interval "
-            f"{ours['lo']:.1f} to {ours['hi']:.1f} % (goal: {goal:.0f} %, {reached})."
+            f"{capitalised(row)}: {ours['mean']:.1f} % of {ours['n']} captures (goal: "
+            f"{goal:.0f} %, {reached})."
         )
     alone = all_of["true one alone"]
     yield f"The true one is named alone in {alone['mean']:.1f} % of {alone['n']} captures."

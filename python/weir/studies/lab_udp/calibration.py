@@ -128,9 +128,8 @@ def calibrate_000(source: Source) -> Model:
         for index in delayed
     )
     words = (
-        f"Datagram: row stop-and-wait of table delay grows by {exchanges:.0f} delays between "
-        f"{delay.columns[delayed[0]]:g} and {delay.columns[-1]:g} ms, which makes a payload of "
-        f"{payload} bytes and {datagrams} datagrams.",
+        f"Datagram: row stop-and-wait of table delay grows by {exchanges:.0f} delays, which makes "
+        f"a payload of {payload} bytes and {datagrams} datagrams.",
         f"Timeout and hosts: rows stop-and-wait of tables loss and size, fitted together by their "
         f"relative errors, give {exchange:.2f} ms per exchange and {timeout:.0f} ms per loss; the "
         "source does not print its timeout.",

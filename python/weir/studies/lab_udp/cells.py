@@ -112,8 +112,8 @@ class StudyCell:
         if abs(self.error) < _WORTH_A_WORD:
             return
         yield (
-            f"Serial relay {self.error:+.0%}: on average {serial.timeouts:.1f} timeouts, "
-            f"{serial.overflows:.0f} overflows, {serial.sent:.0f} datagrams sent."
+            f"Serial relay, per run: {serial.timeouts:.1f} timeouts, {serial.overflows:.0f} "
+            f"overflows, {serial.sent:.0f} datagrams sent."
         )
 
 

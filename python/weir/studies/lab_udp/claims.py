@@ -15,6 +15,15 @@ _HOLDS = 0.75
 """Cells that must agree for a statement to hold: means of few runs may cross sometimes."""
 
 
+_MEANS = {
+    (True, True): "",
+    (True, False): ": true of this relay, not of a network with that delay",
+    (False, True): ": true of such a network; our model of this relay does not show it",
+    (False, False): "",
+}
+"""What it means that a statement holds or not through the relay, and over a delay line."""
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """Of two rows of a table, one is said to be slower in every column from `start` on."""
@@ -80,13 +89,13 @@ def claim_cells(cells: Sequence[StudyCell]) -> Iterator[Cell]:
     """Each statement as a cell: in how many columns it is true of ours, and whether it holds."""
     for statement in CLAIMS:
         counts = counted(statement, cells)
-        ours = counts["serial"]
+        ours, line = counts["serial"], counts["delay_line"]
         yield claim(
             f"{statement.text} (report {statement.table[:3]})",
-            f"columns of {statement.table} in which it is true, of {ours.cells}",
+            f"columns of its table in which it is true, of {ours.cells}",
             Estimate(float(ours.agreeing), None, None, ours.cells),
             ours.holds,
-            f"over a delay line in {counts['delay_line']}",
+            f"over a delay line in {counts['delay_line']}{_MEANS[ours.holds, line.holds]}",
             float(counts["published"].agreeing),
         )
 

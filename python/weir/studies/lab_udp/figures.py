@@ -30,6 +30,11 @@ _CAPTION = (
     "over our seeds."
 )
 
+_ROWS = (
+    "Below each printed row stand ours: “serial” through a relay that handles one datagram after "
+    "the other, as the reports' did, “delay line” through a network with that delay."
+)
+
 _QUANTITIES = {"s": "time", "%": "loss", "ms": "delay", "b": "size"}
 
 
@@ -40,6 +45,7 @@ def sections(results: Results, rows: Sequence[Cell]) -> Sequence[ReportSection]:
         for source in map(load, SOURCES)
         for table in source.tables
     ]
+    tables[0] = replace(tables[0], paragraphs=[_ROWS])
     return [*tables, ReportSection("What the reports conclude", tables=[claims_table(Cells(rows))])]
 
 

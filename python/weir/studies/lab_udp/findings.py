@@ -132,14 +132,10 @@ def _times_slower(cells: Cells) -> tuple[list[float], list[float]]:
 
 def _quiet_words(row: Sequence[StudyCell]) -> str:
     """How many of our runs wait for no timer, which decides about means of few runs."""
-    parts = [
-        f"{cell.serial.quiet} of {len(cell.serial.by_seed)} at {cell.table.heading(cell.column)}"
-        for cell in row
-    ]
-    names = dict.fromkeys(cell.row.name for cell in row)
-    if len(names) > 1:
-        parts = [f"{part} ({cell.row.name})" for part, cell in zip(parts, row, strict=True)]
-    return f"Runs of ours without a timeout: {', '.join(parts)}."
+    shares = [cell.serial.quiet / len(cell.serial.by_seed) for cell in row]
+    ends = f"{min(shares):.0%}", f"{max(shares):.0%}"
+    share = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
+    return f"Of our runs {share} have no timeout."
 
 
 def _slower(
@@ -168,13 +164,14 @@ def is_calibrated(cell: StudyCell) -> bool:
     return cell.row.experiment == "stop-and-wait" or (cell.source == "002" and is_idle)
 
 
-def _far_rows(cells: Cells) -> Iterator[str]:
+def _far_rows(cells: Cells) -> Iterator[tuple[str, list[str]]]:
+    """Each table with the names of its rows that the serial relay misses on average."""
     for table in dict.fromkeys(cell.table.id for cell in cells.all):
         rows = dict.fromkeys(cell.row.name for cell in cells.all if cell.table.id == table)
         errors = {row: fmean(cell.error for cell in cells.row(table, row)) for row in rows}
-        far = [f"{row} {error:+.0%}" for row, error in errors.items() if abs(error) >= _FAR_OFF]
+        far = [row for row, error in errors.items() if abs(error) >= _FAR_OFF]
         if far:
-            yield f"{in_words(table)}: {', '.join(far)}"
+            yield in_words(table), far
 
 
 def _known_errors(sources: Sequence[Source]) -> Iterator[str]:
@@ -185,12 +182,12 @@ def _known_errors(sources: Sequence[Source]) -> Iterator[str]:
                     other, name = row.repeats_row
                     yield (
                         f"Error of source {source.id}: {in_words(table.id)} ({row.printed}), row "
-                        f"“{row.name}”, repeats row {name} of {in_words(other)}. {row.note}"
+                        f"“{row.name}”, repeats row “{name}” of {in_words(other)}. {row.note}"
                     )
         for wrong in mismatches(source):
             yield (
-                f"Error of source {source.id}: {in_words(wrong.table)}, {wrong.row} at "
-                f"{wrong.column}: the printed throughput is {wrong.printed:g}, the file over "
+                f"Error of source {source.id}: {in_words(wrong.table)}, “{wrong.row} at "
+                f"{wrong.column}”: the printed throughput is {wrong.printed:g}, the file over "
                 f"the time {wrong.computed:.2f}."
             )
 

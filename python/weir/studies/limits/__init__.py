@@ -192,7 +192,7 @@ def _findings(found: Sequence[Found]) -> Iterator[str]:
         reached = "reached" if right >= _GOAL else "not reached"
         yield (
             f"Captured at the {place}: {right:.1f} % of the time has the configured limit (goal: "
-            f"{_GOAL:.0f} %, {reached}); it takes the largest share in {largest} of {len(own)} "
+            f"{_GOAL:.0f} %, {reached}). It takes the largest share in {largest} of {len(own)} "
             "scenarios."
         )
         for one in own:

@@ -170,7 +170,7 @@ def _findings(rows: Sequence[Cell]) -> Iterator[str]:
         reached = "reached" if error <= 10 else "not reached"
         enough = "reached" if covered >= 90 else "not reached"
         yield (
-            f"{table}: the mean error is {error:.1f} % (goal: at most 10 %, {reached}); the 95 % "
+            f"{table}: the mean error is {error:.1f} % (goal: at most 10 %, {reached}). The "
             f"intervals contain {covered:.0f} % of the measured values (goal: 90 %, {enough})."
         )
     own = [one for one in rows if "error" in one]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from weir.cells.cells import digits
-from weir.cells.claims import TABLE, in_words, summary
-from weir.cells.protocol import Cell
+from weir.cells.claims import TABLE, summary
+from weir.cells.protocol import Cell, capitalised
 from weir.studies.udp_vs_tcp.experiment import (
     CONTENDERS,
     PACKETS,
@@ -25,14 +25,13 @@ def findings(cells: Sequence[Cell], source: Source, extent: Extent, place: str) 
     tables = Tables(source, [found for found in cells if found["table"] != TABLE])
     claims = [found for found in cells if found["table"] == TABLE]
     return [
+        summary(claims, "of the source"),
         *_deliveries(tables),
         *_where_it_broke(tables),
         *_against_tcp(tables),
         *_directions(tables),
         *_limits(tables, source),
         *_unreliable(tables),
-        summary(claims, "of the source"),
-        *in_words(claims),
         *_how(extent, place),
         *_about(source),
     ]
@@ -44,17 +43,14 @@ def _deliveries(tables: Tables) -> Iterator[str]:
         own = list(tables.ours(name))
         if not own:
             continue
-        complete = [found for found in own if whole(found)]
-        who = f"{_NAMES[name][:1].upper()}{_NAMES[name][1:]}"
-        text = f"{who} delivers every file intact in {len(complete)} of {len(own)} cells"
-        missing = [found for found in own if not whole(found)]
-        if missing:
-            text += f"; not in {_places(tables, missing)}"
+        complete = sum(map(whole, own))
+        who = capitalised(_NAMES[name])
+        text = f"{who} delivers every file intact in {complete} of {len(own)} cells."
         printed = [f for f in own if f["published"] is not None]
         if printed:
             right = sum(f["published_complete"] == 5 for f in printed)
-            text += f". Published: 5 of 5 in {right} of {len(printed)} such cells"
-        yield f"{text}."
+            text += f" Published: all in {right} of {len(printed)} cells."
+        yield text
 
 
 def _where_it_broke(tables: Tables) -> Iterator[str]:
@@ -63,15 +59,12 @@ def _where_it_broke(tables: Tables) -> Iterator[str]:
     if not broken:
         return
     times = [found["ours"]["mean"] for found in broken if found["ours"]["mean"] is not None]
-    done = [found for found in broken if whole(found)]
-    words = ", ".join(f"“{word}”" for word in dict.fromkeys(str(f["published"]) for f in broken))
-    text = f"In {len(broken)} cells the published UDPR ended with words ({words})"
-    if times:
-        text += (
-            f"; ours delivers all files in {len(done)} of them, and takes {digits(min(times))} to "
-            f"{digits(max(times))} s"
-        )
-    yield f"{text}."
+    done = sum(map(whole, broken))
+    text = (
+        f"In {len(broken)} cells the published UDPR ended with words, as “timeout” or “beyond "
+        f"reasonable time”; ours delivers all files in {done} of them"
+    )
+    yield f"{text}, and takes at most {digits(max(times))} s." if times else f"{text}."
 
 
 def _against_tcp(tables: Tables) -> Iterator[str]:
@@ -84,11 +77,8 @@ def _against_tcp(tables: Tables) -> Iterator[str]:
                 note = f" (published: {digits(published.mean)})" if published.mean else ""
                 parts.append(f"{digits(ours.mean)} times the time of {_NAMES[name]}{note}")
         if parts:
-            where, times = f"{setting[:1].upper()}{setting[1:]}", " and ".join(parts)
-            yield (
-                f"{where}: our reliable UDP takes {times}, as geometric means over the cells where "
-                "both deliver."
-            )
+            yield f"“{capitalised(setting)}”: our reliable UDP takes {' and '.join(parts)}."
+    yield "These are geometric means over the cells where both deliver."
 
 
 def _directions(tables: Tables) -> Iterator[str]:
@@ -98,7 +88,7 @@ def _directions(tables: Tables) -> Iterator[str]:
         own = list(tables.ours("TCP", setting))
         if not own:
             continue
-        part = f"{setting}: {sum(map(whole, own))} of {len(own)} cells whole"
+        part = f"“{setting}”: {sum(map(whole, own))} of {len(own)} cells whole"
         ratio = tables.against_published(setting, READINGS[0], "TCP")
         if ratio.mean is not None:
             part += f", in {digits(ratio.mean)} times the published time where both have one"
@@ -107,24 +97,20 @@ def _directions(tables: Tables) -> Iterator[str]:
         yield (
             "The source does not say which way its packets were lost. Its table stands next to "
             "losses of acknowledgements alone, because only then TCP delivers as printed. The "
-            f"kernel's TCP (CUBIC), each reading on its own: {'; '.join(parts)}."
+            f"kernel's TCP (CUBIC), each reading on its own. {'. '.join(parts)}."
         )
 
 
 def _limits(tables: Tables, source: Source) -> Iterator[str]:
     """What the source's own bounds on waiting do."""
-    parts = []
-    for name in _LIMITED:
-        for setting in READINGS:
-            own = list(tables.ours(name, setting))
-            if own:
-                complete = sum(found["complete"] for found in own)
-                tried = sum(found["tried"] for found in own)
-                parts.append(f"{name} with {setting}: {complete} of {tried} files")
-    if parts:
+    own = [found for name in _LIMITED for s in READINGS for found in tables.ours(name, s)]
+    if own:
+        complete = sum(found["complete"] for found in own)
+        tried = sum(found["tried"] for found in own)
         yield (
-            f"With the source's limits (MAX RETRANSMITS {source.max_retransmits}, MAX WAIT "
-            f"{source.max_wait}, taken as seconds) {'; '.join(parts)}."
+            f"With the source's limits {complete} of {tried} files arrive under loss. They are "
+            f"MAX RETRANSMITS {source.max_retransmits} and MAX WAIT {source.max_wait}, taken as "
+            "seconds."
         )
 
 
@@ -135,29 +121,29 @@ def _unreliable(tables: Tables) -> Iterator[str]:
         own = list(tables.ours("UDP", setting))
         lost = [f for f in own if f["received_percent"] is not None and not whole(f)]
         if own:
-            part = f"{setting}: {len(own) - len(lost)} of {len(own)} cells whole"
+            part = f"“{setting}”: {len(own) - len(lost)} of {len(own)} cells whole"
             if lost:
                 least = min(found["received_percent"] for found in lost)
                 part += f", in the worst {digits(least)} % of the bytes"
             parts.append(part)
     if parts:
-        yield f"Bare UDP (the stack udp: no acknowledgement, no pacing). {'; '.join(parts)}."
+        yield f"Bare UDP (the stack udp: no acknowledgement, no pacing). {'. '.join(parts)}."
 
 
 def _how(extent: Extent, place: str) -> Iterator[str]:
     largest, whole_packet = PACKETS["64KB"], PACKETS["1500B"]
     yield (
         "What a packet length is: for TCP the bytes of each write, as in the source; the kernel "
-        "cuts its own segments, up to the MTU. For UDPR and UDP the data of a segment, to which "
-        f"headers of 60 bytes come; but 1500B, the source's MTU, is the whole packet, with "
-        f"{whole_packet.mss} bytes of data, and 64KB the most that a segment holds, {largest.mss} "
-        "bytes. The links between the hosts have an MTU that lets each packet pass whole; on the "
-        "source's network those of 10KB went in fragments."
+        "cuts its own segments, up to the MTU. For UDPR and UDP it is the data of a segment, to "
+        "which headers of 60 bytes come. But “1500B”, the source's MTU, is the whole packet, with "
+        f"{whole_packet.mss} bytes of data, and “64KB” the most that a segment holds, "
+        f"{largest.mss} bytes. The links between the hosts have an MTU that lets each packet pass "
+        "whole; on the source's network the larger ones went in fragments."
     )
     yield (
         "Two hosts are two network namespaces joined by an emulated link without a limit of rate; "
-        "delay is that of each direction, so 50 ms make a round trip of 100 ms. With 25 % loss "
-        "both ways a packet and its acknowledgement survive with 56 %, with loss of data or of "
+        "delay is that of each direction, so 50 ms make a round trip of 100 ms. With losses both "
+        "ways a packet and its acknowledgement survive with 56 %, with loss of data or of "
         "ACKs alone with 75 %. The source names no direction."
     )
     yield (
@@ -171,11 +157,10 @@ def _how(extent: Extent, place: str) -> Iterator[str]:
 
 def _about(source: Source) -> Iterator[str]:
     yield f"Source {source.id}: {source.title}; {source.published}; {source.repeats}."
-    yield f"The source at odds with itself: {'; '.join(source.oddities)}."
-    missing = [
-        f"{table.setting}, {row.name} at {size}" for table, row, size in source.without_count()
-    ]
-    yield f"Times printed without a count of complete transfers: {'; '.join(missing)}."
+    for oddity in source.oddities:
+        yield f"The source at odds with itself: {oddity}."
+    missing = len(list(source.without_count()))
+    yield f"Times printed without a count of complete transfers: {missing}; ours have one."
     row = source.table("local").row("TCP", "10KB")
     if row and row.cells["14MB"].complete == 0:
         yield (
@@ -187,26 +172,18 @@ def _about(source: Source) -> Iterator[str]:
 
 def _faster_with_delay(source: Source) -> Iterator[str]:
     """Where the published TCP is faster through more delay."""
-    found = []
+    pairs = []
     for row in source.table("50 ms delay").rows:
         plain = source.table("two hosts").row(row.transport, row.packet)
         for size in SIZES:
             slow, quick = row.cells[size].seconds, plain.cells[size].seconds if plain else None
-            if row.transport == "TCP" and slow and quick and slow < quick:
-                found.append(f"{row.name} at {size}: {slow} s with delay, {quick} s without")
-    if found:
-        places = "; ".join(found)
-        yield f"The published TCP is faster with 50 ms delay in {len(found)} cells ({places})."
-
-
-def _places(tables: Tables, cells: Iterable[Cell]) -> str:
-    settings = {table.id: table.setting for table in tables.source.tables}
-    places = (
-        f"{settings[found['table']]}, {found['row']} at {found['column']} "
-        f"({found['complete']}/{found['tried']})"
-        for found in cells
-    )
-    return "; ".join(places)
+            if row.transport == "TCP" and slow and quick:
+                pairs.append(slow < quick)
+    if any(pairs):
+        yield (
+            f"The published TCP is faster with 50 ms delay than without in {sum(pairs)} of "
+            f"{len(pairs)} cells."
+        )
 
 
 _LIMITED = tuple(contender.name for contender in CONTENDERS if contender.has_source_limits)

@@ -15,16 +15,19 @@ pub(super) struct Queue<T> {
 struct Waiting<T> {
     /// For each session that has any, its complete files.
     keeps: VecDeque<(u64, VecDeque<T>)>,
-    /// At most one look-up of each session.
+    /// At most one look-up of each session, and for each session that has any, its questions.
     finds: VecDeque<(u64, T)>,
-    /// A look-up is running: it may take as long as a large file takes to read, so there is one at a
-    /// time, and other threads stay free for complete files.
-    finding: bool,
+    asks: VecDeque<(u64, VecDeque<T>)>,
+    /// How many of these are running. Each may take as long as a large file takes to read, so there are few, and
+    /// other threads stay free for complete files.
+    finding: usize,
+    /// Whether a question was the last to begin.
+    asked: bool,
     closed: bool,
     sessions: u64,
 }
 
-/// A task, and whether it is a look-up, whose end must be reported.
+/// A task, and whether it is a look-up or a question, whose end must be reported.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Next<T> {
     Keep(T),
@@ -33,8 +36,9 @@ pub(super) enum Next<T> {
 
 impl<T> Default for Queue<T> {
     fn default() -> Self {
-        let (keeps, finds) = (VecDeque::new(), VecDeque::new());
-        let waiting = Waiting { keeps, finds, finding: false, closed: false, sessions: 0 };
+        let (keeps, finds, asks) = (VecDeque::new(), VecDeque::new(), VecDeque::new());
+        let (finding, asked, closed, sessions) = (0, false, false, 0);
+        let waiting = Waiting { keeps, finds, asks, finding, asked, closed, sessions };
         Self { waiting: Mutex::new(waiting), changed: Condvar::new() }
     }
 }
@@ -49,11 +53,13 @@ impl<T> Queue<T> {
 
     /// Adds a complete file of a session.
     pub(super) fn keep(&self, session: u64, task: T) {
-        let mut waiting = self.lock();
-        match waiting.keeps.iter_mut().find(|(its, _)| *its == session) {
-            Some((_, tasks)) => tasks.push_back(task),
-            None => waiting.keeps.push_back((session, VecDeque::from([task]))),
-        }
+        push(&mut self.lock().keeps, session, task);
+        self.changed.notify_one();
+    }
+
+    /// Adds a question of a session.
+    pub(super) fn ask(&self, session: u64, task: T) {
+        push(&mut self.lock().asks, session, task);
         self.changed.notify_one();
     }
 
@@ -86,9 +92,9 @@ impl<T> Queue<T> {
         self.lock().take()
     }
 
-    /// The running look-up has ended.
+    /// A look-up or a question that was running has ended.
     pub(super) fn found(&self) {
-        self.lock().finding = false;
+        self.lock().finding -= 1;
         self.changed.notify_one();
     }
 
@@ -97,6 +103,7 @@ impl<T> Queue<T> {
         let mut waiting = self.lock();
         waiting.closed = true;
         waiting.finds.clear();
+        waiting.asks.clear();
         self.changed.notify_all();
     }
 
@@ -107,25 +114,66 @@ impl<T> Queue<T> {
 
 impl<T> Waiting<T> {
     fn take(&mut self) -> Option<Next<T>> {
-        if let Some((session, mut tasks)) = self.keeps.pop_front() {
-            let task = tasks.pop_front();
-            if !tasks.is_empty() {
-                self.keeps.push_back((session, tasks));
-            }
-            return task.map(Next::Keep);
+        if let Some(task) = pop(&mut self.keeps) {
+            return Some(Next::Keep(task));
         }
-        if self.finding {
+        if self.finding >= MOST_FINDING {
             return None;
         }
-        let (_, task) = self.finds.pop_front()?;
-        self.finding = true;
+        let asks = self.finds.is_empty() || !self.asked && !self.asks.is_empty();
+        let task = match asks {
+            true => pop(&mut self.asks),
+            false => self.finds.pop_front().map(|(_, task)| task),
+        }?;
+        self.asked = asks;
+        self.finding += 1;
         Some(Next::Find(task))
     }
 }
 
+fn push<T>(sessions: &mut VecDeque<(u64, VecDeque<T>)>, session: u64, task: T) {
+    match sessions.iter_mut().find(|(its, _)| *its == session) {
+        Some((_, tasks)) => tasks.push_back(task),
+        None => sessions.push_back((session, VecDeque::from([task]))),
+    }
+}
+
+/// Takes a task of the session whose turn it is.
+fn pop<T>(sessions: &mut VecDeque<(u64, VecDeque<T>)>) -> Option<T> {
+    let (session, mut tasks) = sessions.pop_front()?;
+    let task = tasks.pop_front();
+    if !tasks.is_empty() {
+        sessions.push_back((session, tasks));
+    }
+    task
+}
+
+/// Half of the finalizer's threads.
+const MOST_FINDING: usize = 2;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn questions_and_look_ups_take_turns_and_leave_threads_free() {
+        let queue = Queue::default();
+        let [one, two] = [queue.session(), queue.session()];
+        for task in ["a1", "a2"] {
+            queue.ask(one, task);
+        }
+        queue.ask(two, "b1");
+        queue.find(two, "look-up");
+        assert_eq!(queue.try_next(), Some(Next::Find("a1")));
+        assert_eq!(queue.try_next(), Some(Next::Find("look-up")));
+        assert_eq!(queue.try_next(), None, "others wait");
+        queue.keep(one, "complete");
+        assert_eq!(queue.try_next(), Some(Next::Keep("complete")));
+        queue.found();
+        assert_eq!(queue.try_next(), Some(Next::Find("b1")));
+        queue.found();
+        assert_eq!(queue.try_next(), Some(Next::Find("a2")));
+    }
 
     #[test]
     fn complete_files_come_first_and_sessions_in_turn() {

@@ -3,8 +3,8 @@
 use weir_units::Duration;
 
 use super::{
-    Announcement, Answer, Frame, FrameError, Hash, Header, MAGIC, MAX_NAME, MAX_PARTS, Tally,
-    Verdict, kind,
+    Announcement, Answer, Attributes, EntryHeader, EntryKind, Frame, FrameError, Hash, Header,
+    MAGIC, MAX_PARTS, MAX_PATH, Tally, Verdict, kind,
 };
 
 impl Frame for Announcement {
@@ -14,6 +14,11 @@ impl Frame for Announcement {
                 out.extend(MAGIC);
                 out.extend(files.to_be_bytes());
             }
+            Self::Ask(header) => {
+                out.push(kind::ASK);
+                header.encode(out);
+            }
+            Self::Entry(entry) => entry.encode(out),
             Self::File(header) => {
                 out.push(kind::FILE);
                 header.encode(out);
@@ -41,6 +46,11 @@ impl Frame for Announcement {
                 out.extend(offset.to_be_bytes());
                 out.extend(len.to_be_bytes());
             }
+            Self::Hole { offset, len } => {
+                out.push(kind::HOLE);
+                out.extend(offset.to_be_bytes());
+                out.extend(len.to_be_bytes());
+            }
             Self::End => out.push(kind::END),
         }
     }
@@ -58,6 +68,9 @@ impl Frame for Announcement {
                 let _: Option<[u8; MAGIC.len() - 1]> = reader.array();
                 reader.u32().map(|files| Self::Hello { files })
             }
+            kind::ASK => reader.header()?.map(Self::Ask),
+            kind::FOLDER | kind::FOLDER_END | kind::LINK => reader.entry(kind)?.map(Self::Entry),
+            kind::HOLE => reader.range()?.map(|(offset, len)| Self::Hole { offset, len }),
             kind::FILE => reader.header()?.map(Self::File),
             kind::REPAIR => reader.header()?.map(Self::Repair),
             kind::PARTS => reader.parts()?.map(Self::Parts),
@@ -82,6 +95,7 @@ impl Frame for Answer {
             Self::Count { file, .. } => (kind::COUNT, *file),
             Self::Working => (kind::WORKING, 0),
             Self::Wait { file } => (kind::WAIT, *file),
+            Self::Wanted { file } => (kind::WANTED, *file),
             Self::Damaged { file, .. } => (kind::DAMAGED, *file),
             Self::Failed { .. } => (kind::FAILED, 0),
             Self::Broken { .. } => (kind::BROKEN, 0),
@@ -100,6 +114,7 @@ impl Frame for Answer {
             }
             Self::Working
             | Self::Wait { .. }
+            | Self::Wanted { .. }
             | Self::Verdict { verdict: Verdict::Mismatch, .. } => {}
             Self::Verdict { verdict: Verdict::Kept { name: text }, .. }
             | Self::Verdict { verdict: Verdict::Already { name: text }, .. }
@@ -121,6 +136,7 @@ impl Frame for Answer {
             kind::COUNT => reader.tally().map(|tally| Self::Count { file, tally }),
             kind::WORKING => Some(Self::Working),
             kind::WAIT => Some(Self::Wait { file }),
+            kind::WANTED => Some(Self::Wanted { file }),
             kind::DAMAGED => {
                 reader.range()?.map(|(offset, len)| Self::Damaged { file, offset, len })
             }
@@ -139,9 +155,36 @@ impl Frame for Answer {
 
 impl Header {
     fn encode(&self, out: &mut Vec<u8>) {
+        out.extend(self.number.to_be_bytes());
         out.extend(self.size.to_be_bytes());
         out.extend(self.hash);
+        self.attributes.encode(out);
         put_text(out, &self.name);
+    }
+}
+
+impl EntryHeader {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(match &self.kind {
+            EntryKind::Folder => kind::FOLDER,
+            EntryKind::FolderEnd => kind::FOLDER_END,
+            EntryKind::Link { .. } => kind::LINK,
+        });
+        out.extend(self.number.to_be_bytes());
+        self.attributes.encode(out);
+        put_text(out, &self.path);
+        if let EntryKind::Link { target } = &self.kind {
+            put_text(out, target);
+        }
+    }
+}
+
+impl Attributes {
+    fn encode(self, out: &mut Vec<u8>) {
+        let (seconds, nanos) = self.modified;
+        out.extend(self.mode.to_be_bytes());
+        out.extend(seconds.to_be_bytes());
+        out.extend(nanos.to_be_bytes());
     }
 }
 
@@ -156,10 +199,10 @@ impl Verdict {
     }
 }
 
-/// Texts carry their length in one byte; what is longer is cut.
+/// Texts carry their length in two bytes; what is longer is cut.
 fn put_text(out: &mut Vec<u8>, text: &str) {
-    let text = head(text, MAX_NAME);
-    out.push(text.len() as u8);
+    let text = head(text, MAX_PATH);
+    out.extend((text.len() as u16).to_be_bytes());
     out.extend(text.as_bytes());
 }
 
@@ -168,6 +211,9 @@ pub(in crate::file) fn head(text: &str, max: usize) -> &str {
     let end = (0..=max.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
 }
+
+/// The permissions of `st_mode`: no set-user-ID, set-group-ID or sticky bit comes from another machine.
+const PERMISSIONS: u16 = 0o777;
 
 /// What is left of the bytes at hand; `None` where they end too early.
 struct Reader<'a>(&'a [u8]);
@@ -189,22 +235,64 @@ impl Reader<'_> {
 
     /// A text that is safe to print on a terminal.
     fn text(&mut self) -> Result<Option<String>, FrameError> {
-        let Some([len]) = self.array() else { return Ok(None) };
-        let Some((text, rest)) = self.0.split_at_checked(usize::from(len)) else { return Ok(None) };
+        let text = self.raw_text()?;
+        Ok(text.map(|text| text.chars().filter(|c| !c.is_control()).collect()))
+    }
+
+    fn raw_text(&mut self) -> Result<Option<String>, FrameError> {
+        let Some(len) = self.array().map(u16::from_be_bytes).map(usize::from) else {
+            return Ok(None);
+        };
+        if len > MAX_PATH {
+            return Err(FrameError::Text);
+        }
+        let Some((text, rest)) = self.0.split_at_checked(len) else { return Ok(None) };
         let text = std::str::from_utf8(text).map_err(|_| FrameError::Text)?;
         self.0 = rest;
-        Ok(Some(text.chars().filter(|c| !c.is_control()).collect()))
+        Ok(Some(text.to_owned()))
     }
 
     fn header(&mut self) -> Result<Option<Header>, FrameError> {
-        let Some((size, hash)) = self.u64().zip(self.array()) else { return Ok(None) };
+        let start = self.u32().zip(self.u64()).zip(self.array());
+        let Some(((number, size), hash)) = start else { return Ok(None) };
         if size > i64::MAX as u64 {
             return Err(FrameError::Piece { offset: 0, len: size });
         }
-        match self.text()? {
+        let Some(attributes) = self.attributes()? else { return Ok(None) };
+        Ok(self.path()?.map(|name| Header { number, name, size, hash, attributes }))
+    }
+
+    fn entry(&mut self, kind: u8) -> Result<Option<EntryHeader>, FrameError> {
+        let Some(number) = self.u32() else { return Ok(None) };
+        let Some(attributes) = self.attributes()? else { return Ok(None) };
+        let Some(path) = self.path()? else { return Ok(None) };
+        let kind = match kind {
+            kind::FOLDER => EntryKind::Folder,
+            kind::FOLDER_END => EntryKind::FolderEnd,
+            _ => match self.path()? {
+                Some(target) => EntryKind::Link { target },
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(EntryHeader { number, path, attributes, kind }))
+    }
+
+    fn attributes(&mut self) -> Result<Option<Attributes>, FrameError> {
+        let mode = self.array().map(u16::from_be_bytes);
+        let time = self.array().map(i64::from_be_bytes).zip(self.u32());
+        let Some((mode, modified)) = mode.zip(time) else { return Ok(None) };
+        if modified.1 >= 1_000_000_000 {
+            return Err(FrameError::Order("a time with a second or more of nanoseconds"));
+        }
+        Ok(Some(Attributes { mode: mode & PERMISSIONS, modified }))
+    }
+
+    /// The name of something, as it was sent. Its user finds out whether it can be used.
+    fn path(&mut self) -> Result<Option<String>, FrameError> {
+        match self.raw_text()? {
             // Nor one of which nothing can be printed.
-            Some(name) if name.is_empty() => Err(FrameError::NoName),
-            name => Ok(name.map(|name| Header { name, size, hash })),
+            Some(name) if name.chars().all(char::is_control) => Err(FrameError::NoName),
+            name => Ok(name),
         }
     }
 

@@ -16,15 +16,19 @@ pub(super) use self::codec::head;
 
 /// The longest file name in bytes, as on most file systems.
 pub const MAX_NAME: usize = 255;
-/// The longest frame: a file's header with the longest name, and its check.
-pub const MAX_FRAME: usize = 1 + 4 + 8 + HASH_LEN + 1 + MAX_NAME + CHECK_LEN;
+/// The longest path in bytes, and the longest target of a link: Linux's `PATH_MAX` without the zero at its end.
+pub const MAX_PATH: usize = 4095;
+/// The longest frame: a link with the longest path and target, and its check.
+pub const MAX_FRAME: usize = 1 + 4 + ATTRIBUTES_LEN + 2 * (2 + MAX_PATH) + CHECK_LEN;
 /// The most hashes of parts in a frame.
 pub const MAX_PARTS: usize = 8;
 /// A BLAKE3 hash.
 pub type Hash = [u8; HASH_LEN];
 const HASH_LEN: usize = blake3::OUT_LEN;
 const VERSION: u8 = MAGIC[4];
-const MAGIC: [u8; 5] = *b"WEIR\x02";
+const MAGIC: [u8; 5] = *b"WEIR\x03";
+/// Permissions, and a time in seconds and nanoseconds.
+const ATTRIBUTES_LEN: usize = 2 + 8 + 4;
 
 /// What became of a file's datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,6 +82,10 @@ pub enum Announcement {
         /// Their number.
         files: u32,
     },
+    /// Asks whether the receiver has a file already. Its answer is a verdict, or that it wants the file.
+    Ask(Header),
+    /// A folder, a link, or the end of a folder: nothing follows, and the answer is a verdict.
+    Entry(EntryHeader),
     /// The next file; its data follows.
     File(Header),
     /// The next file, of which the receiver has got another content than announced. The hashes of its
@@ -99,6 +107,13 @@ pub enum Announcement {
         /// Its bytes in each datagram but the last.
         piece: u32,
     },
+    /// Zeros in place of a piece of the file announced last, which its sender's disk has as a hole.
+    Hole {
+        /// Where they begin in the file: no further than what is there without a hole.
+        offset: u64,
+        /// How many there are, at least 1.
+        len: u64,
+    },
     /// All datagrams of the file announced last have left.
     Sent {
         /// How many they were.
@@ -109,17 +124,72 @@ pub enum Announcement {
 }
 
 /// What a file is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// Its name as the sender knows it: not safe to use (see [`super::safe_name`]).
+    /// Its number in its session. A file that is announced or asked about for the first time has the next one, from 0.
+    pub number: u32,
+    /// Its name as the sender knows it, or its path in a folder that was announced: not safe to use (see
+    /// [`super::Place`]).
     pub name: String,
     /// Its length in bytes.
     pub size: u64,
     /// The BLAKE3 hash of its content.
     pub hash: Hash,
+    /// What else is kept of it.
+    pub attributes: Attributes,
 }
 
-/// From the receiver. Files are numbered from 0 in the order in which they were announced.
+impl Header {
+    /// The first file of a session, that anyone may read.
+    pub fn new(name: impl Into<String>, size: u64, hash: Hash) -> Self {
+        Self { number: 0, name: name.into(), size, hash, attributes: Attributes::default() }
+    }
+}
+
+/// What is kept of a file or folder next to its content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attributes {
+    /// Permissions: the lowest nine bits of `st_mode`. Others are not sent, and dropped when they come.
+    pub mode: u16,
+    /// When its content was last changed, in seconds and nanoseconds since 1970.
+    pub modified: (i64, u32),
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        Self { mode: 0o644, modified: (0, 0) }
+    }
+}
+
+/// What has a name but no content of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryHeader {
+    /// Its number in its session, as files have one.
+    pub number: u32,
+    /// Its path: not safe to use.
+    pub path: String,
+    /// What is kept of it.
+    pub attributes: Attributes,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+/// A kind of entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A folder that is to be there before what is in it.
+    Folder,
+    /// The same folder, whose entries have all come: it gets its permissions and time.
+    FolderEnd,
+    /// A symbolic link.
+    Link {
+        /// Where it leads: not safe to use.
+        target: String,
+    },
+}
+
+/// From the receiver. Files and entries are numbered from 0 in the order in which they were asked about or announced
+/// first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The file is welcome, from `prefix` on: what comes before has arrived earlier.
@@ -137,6 +207,11 @@ pub enum Answer {
         offset: u64,
         /// How long it is.
         len: u64,
+    },
+    /// The file that was asked about is not there.
+    Wanted {
+        /// Which file.
+        file: u32,
     },
     /// Whether the file is welcome is not known yet: until it is, no more of it is wanted.
     Wait {
@@ -236,6 +311,11 @@ mod kind {
     pub(super) const SENT: u8 = 5;
     pub(super) const REPAIR: u8 = 6;
     pub(super) const PARTS: u8 = 7;
+    pub(super) const ASK: u8 = 8;
+    pub(super) const FOLDER: u8 = 9;
+    pub(super) const FOLDER_END: u8 = 10;
+    pub(super) const LINK: u8 = 11;
+    pub(super) const HOLE: u8 = 12;
     pub(super) const HAVE: u8 = 16;
     pub(super) const KEPT: u8 = 17;
     pub(super) const ALREADY: u8 = 18;
@@ -247,5 +327,6 @@ mod kind {
     pub(super) const BROKEN: u8 = 24;
     pub(super) const WAIT: u8 = 25;
     pub(super) const DAMAGED: u8 = 26;
-    pub(super) const ANSWERS: std::ops::RangeInclusive<u8> = HAVE..=DAMAGED;
+    pub(super) const WANTED: u8 = 27;
+    pub(super) const ANSWERS: std::ops::RangeInclusive<u8> = HAVE..=WANTED;
 }

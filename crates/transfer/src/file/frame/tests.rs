@@ -9,18 +9,34 @@ fn text() -> impl Strategy<Value = String> {
     "[a-zA-Zäß€ ._-]{1,60}"
 }
 
+fn attributes() -> impl Strategy<Value = Attributes> {
+    let attributes = |(mode, seconds, nanos)| Attributes { mode, modified: (seconds, nanos) };
+    (0..=0o777u16, any::<i64>(), 0..1_000_000_000u32).prop_map(attributes)
+}
+
 fn header() -> impl Strategy<Value = Header> {
-    (text(), 0..=i64::MAX as u64, any::<Hash>()).prop_map(|(name, size, hash)| Header {
-        name,
-        size,
-        hash,
-    })
+    (any::<u32>(), text(), 0..=i64::MAX as u64, any::<Hash>(), attributes()).prop_map(
+        |(number, name, size, hash, attributes)| Header { number, name, size, hash, attributes },
+    )
+}
+
+fn entry() -> impl Strategy<Value = EntryHeader> {
+    let kind = prop_oneof![
+        Just(EntryKind::Folder),
+        Just(EntryKind::FolderEnd),
+        text().prop_map(|target| EntryKind::Link { target }),
+    ];
+    (any::<u32>(), text(), attributes(), kind)
+        .prop_map(|(number, path, attributes, kind)| EntryHeader { number, path, attributes, kind })
 }
 
 fn announcement() -> impl Strategy<Value = Announcement> {
     prop_oneof![
         any::<u32>().prop_map(|files| Announcement::Hello { files }),
         header().prop_map(Announcement::File),
+        header().prop_map(Announcement::Ask),
+        entry().prop_map(Announcement::Entry),
+        (0..1u64 << 62, 1..1u64 << 61).prop_map(|(offset, len)| Announcement::Hole { offset, len }),
         header().prop_map(Announcement::Repair),
         prop::collection::vec(any::<Hash>(), 1..=MAX_PARTS).prop_map(Announcement::Parts),
         (header(), any::<u32>())
@@ -49,6 +65,7 @@ fn answer() -> impl Strategy<Value = Answer> {
         }),
         Just(Answer::Working),
         any::<u32>().prop_map(|file| Answer::Wait { file }),
+        any::<u32>().prop_map(|file| Answer::Wanted { file }),
         (any::<u32>(), 0..1u64 << 62, 1..1u64 << 61)
             .prop_map(|(file, offset, len)| Answer::Damaged { file, offset, len }),
     ]
@@ -98,7 +115,7 @@ fn what_breaks_the_rules_is_an_error_as_soon_as_it_shows() {
     data[1..].fill(0xff);
     assert!(matches!(Announcement::parse(&data), Err(FrameError::Piece { .. })));
     let mut file = vec![kind::FILE];
-    file.extend([0; 41]);
+    file.extend([0; 60]);
     assert_eq!(Announcement::parse(&file), Err(FrameError::NoName));
     assert_eq!(Answer::parse(&[kind::FILE]), Err(FrameError::Kind(kind::FILE)));
 }
@@ -106,19 +123,19 @@ fn what_breaks_the_rules_is_an_error_as_soon_as_it_shows() {
 #[test]
 fn texts_are_cut_and_made_printable() {
     let mut bytes = Vec::new();
-    let reason = format!("\x1b[31mred\n{}", "ä".repeat(200));
+    let reason = format!("\x1b[31mred\n{}", "ä".repeat(4_000));
     Answer::Failed { reason }.encode(&mut bytes);
     let Ok(Some((Answer::Failed { reason }, _))) = Answer::parse(&bytes) else {
         panic!("it is a whole frame");
     };
     assert!(reason.starts_with("[31mredä"), "{reason}");
-    assert!(reason.len() <= MAX_NAME);
+    assert!(reason.len() <= MAX_PATH);
 }
 
 /// A checksum of 16 bits misses some of them.
 #[test]
 fn a_frame_with_flipped_bits_is_none() {
-    let header = Header { name: "report.txt".to_owned(), size: 5, hash: [7; 32] };
+    let header = Header::new("report.txt".to_owned(), 5, [7; 32]);
     let mut bytes = Vec::new();
     Announcement::File(header).encode(&mut bytes);
     for bit in 0..bytes.len() * 8 {

@@ -1,11 +1,22 @@
 //! What the sender says, frame by frame, and which of its files are welcome.
 
-use super::{Folder, Incoming, IncomingFile, KNOWN_SENDER_BUFFER, NO_MEMORY, State, Wait};
-use crate::file::frame::{Announcement, Answer, Frame, FrameError, Hash, Header, Verdict};
+use std::sync::Arc;
+
+use weir_units::Instant;
+
+use super::{
+    ASK_PATIENCE, Asked, Folder, Incoming, IncomingFile, IncomingKind, KNOWN_SENDER_BUFFER,
+    NO_MEMORY, State, Wait,
+};
+use crate::file::disk::Entry;
+use crate::file::finalizer::{Destination, Sought};
+use crate::file::frame::{
+    Announcement, Answer, EntryHeader, EntryKind, Frame, FrameError, Hash, Header, Verdict,
+};
 use crate::file::inbox::Inbox;
-use crate::file::name::safe_name;
 use crate::file::partial::Partial;
 use crate::file::parts::{hash_of_parts, part_count};
+use crate::file::path::{SafePath, printable};
 use crate::file::quota::LEAST_OCCUPIED;
 use crate::file::unreliable::DatagramFile;
 
@@ -46,13 +57,17 @@ impl Incoming {
     /// Whether the frame must wait until the present file has its verdict: without space, only the look-up can
     /// give one, which the next file or the end would stop.
     fn defers(&self, frame: &Announcement) -> bool {
-        self.awaits_verdict() && !matches!(frame, Announcement::Data { .. })
+        let of_the_file = matches!(frame, Announcement::Data { .. } | Announcement::Hole { .. });
+        self.awaits_verdict() && !of_the_file
     }
 
     fn on_frame(&mut self, frame: Announcement) -> Result<(), FrameError> {
         match (&self.state, frame) {
             (State::New, Announcement::Hello { files }) => self.on_hello(files),
             (State::New, _) => return Err(FrameError::Magic),
+            (State::Receiving, Announcement::Ask(header)) => self.on_ask(&header)?,
+            (State::Receiving, Announcement::Entry(entry)) => self.on_entry(entry)?,
+            (State::Receiving, Announcement::Hole { offset, len }) => self.on_hole(offset, len)?,
             (State::Receiving, Announcement::File(header)) => self.on_file(&header)?,
             (State::Receiving, Announcement::Repair(header)) => self.on_repair(header)?,
             (State::Receiving, Announcement::Parts(hashes)) => self.on_parts(hashes)?,
@@ -130,8 +145,7 @@ impl Incoming {
         match Partial::open(&self.folder.disk, &self.folder.path, header) {
             Ok(partial) if partial.is_complete() => {
                 let number = self.number();
-                let Some(file) = self.files.present() else { return };
-                self.handle.compare(number, &file.name, partial, parts);
+                self.handle.compare(number, partial, parts);
             }
             Ok(partial) => self.begin_with(header, partial),
             Err(error) => self.on_disk_error(&error),
@@ -169,16 +183,167 @@ impl Incoming {
     /// Records a file that was announced; returns whether it may come.
     fn admit(&mut self, header: &Header) -> Result<bool, FrameError> {
         self.let_go();
-        let number = self.files.announced();
+        let number = header.number;
+        let path = self.locate(&header.name);
+        let was_asked = self.asked.remove(&number).is_some();
+        self.handle.drop_question(number);
+        if !was_asked {
+            self.record(number, IncomingKind::File, &header.name, &path, header.size)?;
+        }
+        self.files.begin(number, header.size);
+        let path = path.and_then(|path| match self.too_large(header) {
+            Some(reason) => Err(reason),
+            None => Ok(path),
+        });
+        match path {
+            Ok(path) => {
+                let attributes = header.attributes;
+                self.destination = Some(Destination { path, attributes });
+                Ok(true)
+            }
+            Err(reason) => {
+                self.settle(number, Verdict::Refused { reason });
+                Ok(false)
+            }
+        }
+    }
+
+    /// Records what is named for the first time in this session.
+    fn record(
+        &mut self,
+        number: u32,
+        kind: IncomingKind,
+        name: &str,
+        path: &Result<SafePath, String>,
+        size: u64,
+    ) -> Result<(), FrameError> {
+        if number != self.files.announced() {
+            return Err(FrameError::Order("a file with another number than the next"));
+        }
         if number >= self.announced {
             return Err(FrameError::Order("more files than announced"));
         }
-        self.files.push(IncomingFile::new(number, safe_name(&header.name), header.size));
-        if let Some(reason) = self.too_large(header) {
-            self.settle(self.number(), Verdict::Refused { reason });
-            return Ok(false);
+        let name = path.as_ref().map_or_else(|_| printable(name), SafePath::to_string);
+        self.files.push(IncomingFile::new(number, kind, name, size));
+        Ok(())
+    }
+
+    /// Where something with this name goes here.
+    fn locate(&self, name: &str) -> Result<SafePath, String> {
+        SafePath::new(name).and_then(|path| self.trees.locate(&path))
+    }
+
+    /// Answers whether a file is there. Where nothing has its name, that is known at once.
+    fn on_ask(&mut self, header: &Header) -> Result<(), FrameError> {
+        if self.asked.len() >= MOST_ASKED {
+            return Err(FrameError::Order("too many questions at once"));
         }
-        Ok(true)
+        let (number, path) = (header.number, self.locate(&header.name));
+        self.record(number, IncomingKind::File, &header.name, &path, header.size)?;
+        let path = match (path, self.too_large(header)) {
+            (Ok(path), None) => path,
+            (Err(reason), _) | (_, Some(reason)) => {
+                self.settle(number, Verdict::Refused { reason });
+                return Ok(());
+            }
+        };
+        let cost = self.files.get_mut(number).map_or(0, |file| 2 * file.cost());
+        let may_be_there = self.entry_at(&path).is_some();
+        let since = may_be_there.then_some(self.turned_at);
+        self.asked.insert(number, Asked { since, cost });
+        if may_be_there {
+            let sought = self.sought(path, header);
+            self.handle.ask(number, sought);
+        } else {
+            self.outbox.push(&Answer::Wanted { file: number });
+        }
+        Ok(())
+    }
+
+    /// Senders that have waited for long send what may be there: others' large files are being read.
+    pub(super) fn answer_late(&mut self, now: Instant) {
+        for (&file, asked) in &mut self.asked {
+            let is_late = |since| now.saturating_since(since) >= ASK_PATIENCE;
+            if asked.since.is_some_and(is_late) && self.handle.drop_question(file) {
+                asked.since = None;
+                self.outbox.push(&Answer::Wanted { file });
+            }
+        }
+    }
+
+    fn on_entry(&mut self, entry: EntryHeader) -> Result<(), FrameError> {
+        let number = entry.number;
+        let named = SafePath::new(&entry.path);
+        let path = match &entry.kind {
+            // The outermost ones are what opens others.
+            EntryKind::Folder => named.clone(),
+            EntryKind::FolderEnd => named.clone().and_then(|path| self.trees.locate_folder(&path)),
+            EntryKind::Link { target } => {
+                let path = named.clone().and_then(|path| self.trees.locate(&path));
+                path.and_then(|path| path.check_target(target).map(|()| path))
+            }
+        };
+        let kind = match entry.kind {
+            EntryKind::Folder => IncomingKind::Folder,
+            EntryKind::FolderEnd => IncomingKind::FolderEnd,
+            EntryKind::Link { .. } => IncomingKind::Link,
+        };
+        self.record(number, kind, &entry.path, &path, 0)?;
+        let path = match path {
+            Ok(_) if !self.folder.takes_folders => Err(NO_FOLDERS.to_owned()),
+            path => path,
+        };
+        match (path, &entry.kind) {
+            (Err(reason), _) => self.settle(number, Verdict::Refused { reason }),
+            (Ok(path), EntryKind::Folder) => self.open_folder(number, &path),
+            (Ok(path), _) => {
+                let Folder { disk, path: root, .. } = &self.folder;
+                self.handle.enter(disk, root, path, entry);
+            }
+        }
+        Ok(())
+    }
+
+    fn open_folder(&mut self, number: u32, path: &SafePath) {
+        let verdict = match self.shared.upkeep.refusal(LEAST_OCCUPIED) {
+            Some(reason) => Verdict::Refused { reason },
+            None => self.trees.open(self.folder.disk.as_ref(), &self.folder.path, path),
+        };
+        if matches!(verdict, Verdict::Kept { .. }) {
+            self.shared.upkeep.on_written(LEAST_OCCUPIED);
+        }
+        self.settle(number, verdict);
+        self.charge();
+    }
+
+    /// Zeros of the present file that are not sent.
+    fn on_hole(&mut self, offset: u64, len: u64) -> Result<(), FrameError> {
+        let Some(size) = self.files.size() else {
+            return Err(FrameError::Order("data before its file"));
+        };
+        let known = self.claim.as_ref().and_then(|claim| claim.with(|partial| partial.prefix()));
+        if offset > known.unwrap_or(size) || offset.saturating_add(len) > size {
+            return Err(FrameError::Piece { offset, len });
+        }
+        if let Some(Err(error)) = self.claim.as_ref().and_then(|claim| claim.skip(offset, len)) {
+            self.on_disk_error(&error);
+        }
+        self.on_progress();
+        Ok(())
+    }
+
+    /// What is where something of the folder goes.
+    pub(super) fn entry_at(&self, path: &SafePath) -> Option<Entry> {
+        let Folder { disk, path: root, .. } = &self.folder;
+        let folder = disk.enter(root, path).ok()?;
+        disk.entry(&folder.path().join(path.name()))
+    }
+
+    pub(super) fn sought(&self, path: SafePath, header: &Header) -> Sought {
+        let Folder { disk, path: folder, .. } = &self.folder;
+        let (disk, folder) = (Arc::clone(disk), folder.clone());
+        let Header { size, hash, attributes, .. } = *header;
+        Sought { disk, folder, path, size, hash, attributes }
     }
 
     fn too_large(&self, header: &Header) -> Option<String> {
@@ -214,11 +379,12 @@ impl Incoming {
                 return self.settle(number, Verdict::Refused { reason });
             }
             self.wait = Some(Wait::NoSpace(reason));
-            self.look_up(header);
+            self.look_up((header.size, header.hash));
             return self.outbox.push(&Answer::Wait { file: number });
         }
         let claims = &self.shared.claims;
-        self.wait = match claims.finishing(&header.hash) {
+        let path = self.destination.as_ref().map(|destination| &destination.path);
+        self.wait = match path.and_then(|path| claims.finishing(&header.hash, path)) {
             Some(mark) => Some(Wait::Finish(mark)),
             None => claims
                 .competitor(&header.hash)
@@ -228,7 +394,7 @@ impl Incoming {
         let Some(file) = self.files.present() else { return };
         file.resumed_from = prefix;
         if is_there {
-            self.look_up(header);
+            self.look_up((header.size, header.hash));
         }
         match self.wait {
             None => self.send_resume_offset(prefix),
@@ -239,16 +405,18 @@ impl Incoming {
 
     /// Whether the folder has anything under the name of the present file. If so it may be the same, under
     /// this name or with a number: the finalizer searches, for there may be many.
-    pub(super) fn is_name_taken(&mut self) -> bool {
-        let Some(file) = self.files.present() else { return false };
-        self.folder.disk.entry(&self.folder.path.join(&file.name)).is_some()
+    pub(super) fn is_name_taken(&self) -> bool {
+        let destination = self.destination.as_ref();
+        destination.is_some_and(|destination| self.entry_at(&destination.path).is_some())
     }
 
     /// Looks whether the folder has the present file.
-    fn look_up(&mut self, header: &Header) {
-        let (number, Some(file)) = (self.number(), self.files.present()) else { return };
-        let Folder { disk, path, .. } = &self.folder;
-        self.handle.find(number, &file.name, disk, path, (header.size, header.hash));
+    pub(super) fn look_up(&mut self, (size, hash): (u64, Hash)) {
+        let Some(Destination { path, attributes }) = self.destination.clone() else { return };
+        let Folder { disk, path: folder, .. } = &self.folder;
+        let (disk, folder) = (Arc::clone(disk), folder.clone());
+        let sought = Sought { disk, folder, path, size, hash, attributes };
+        self.handle.find(self.number(), sought);
     }
 
     /// Says from where on the present file is wanted.
@@ -278,6 +446,11 @@ impl Incoming {
         Ok(())
     }
 }
+
+/// Files that were asked about and not announced, of one session: what a sender asks about while its next file is on
+/// the way.
+const MOST_ASKED: usize = 512;
+const NO_FOLDERS: &str = "the receiver takes no folders";
 
 /// What the hashes of a file's parts take.
 fn memory_of_parts(header: &Header) -> usize {

@@ -8,7 +8,7 @@ use weir_sockets::clock;
 use weir_transport::ConnectionError;
 use weir_units::{Duration, Instant};
 
-use super::{Folder, Incoming, NOTED_EVERY, State, Wait};
+use super::{Incoming, NOTED_EVERY, State, Wait};
 use crate::file::claims::Health;
 use crate::file::finalizer::Report;
 use crate::file::frame::{Answer, Verdict};
@@ -89,14 +89,16 @@ impl Incoming {
         self.handle.cancel_look_up();
         let number = self.number();
         let partial = self.claim.take().and_then(|claim| claim.take());
-        let (Some(mut partial), Some(file)) = (partial, self.files.present()) else { return };
+        let (Some(mut partial), Some(to)) = (partial, self.destination.clone()) else { return };
         if let Err(error) = partial.complete() {
             return self.on_disk_error(&error);
         }
-        file.arrived_ns = Some(clock::monotonic_nanos());
-        let hash = *partial.content().1;
-        let mark = self.handle.keep(number, &file.name, partial);
-        self.shared.claims.finish(hash, mark);
+        if let Some(file) = self.files.present() {
+            file.arrived_ns = Some(clock::monotonic_nanos());
+        }
+        let (hash, path) = (*partial.content().1, to.path.clone());
+        let mark = self.handle.keep(number, to, partial);
+        self.shared.claims.finish(hash, path, mark);
     }
 
     /// Counts what came in datagrams, once nothing more is to be expected.
@@ -105,10 +107,11 @@ impl Incoming {
         let Some(datagram) = self.datagram.take_if(over) else { return };
         let (number, tally) = (self.number(), datagram.tally());
         self.outbox.push(&Answer::Count { file: number, tally });
-        let Some(file) = self.files.present() else { return };
-        file.tally = Some(tally);
-        match datagram.finish() {
-            Some(partial) => drop(self.handle.keep(number, &file.name, partial)),
+        if let Some(file) = self.files.present() {
+            file.tally = Some(tally);
+        }
+        match datagram.finish().zip(self.destination.clone()) {
+            Some((partial, to)) => drop(self.handle.keep(number, to, partial)),
             None => self.settle(number, Verdict::Mismatch),
         }
     }
@@ -116,6 +119,7 @@ impl Incoming {
     /// Tells the sender from where on the present file is wanted, once that is known.
     pub(super) fn reconsider(&mut self, now: Instant) {
         let (Some(wait), Some(claim)) = (&mut self.wait, &self.claim) else { return };
+        let path = self.destination.as_ref().map(|destination| &destination.path);
         let own = claim.with(|partial| partial.prefix()).unwrap_or(0);
         match wait {
             Wait::LookUp | Wait::NoSpace(_) => {}
@@ -130,10 +134,12 @@ impl Incoming {
                     None => self.resume(own),
                 },
                 // The bytes that were in flight when its sender was killed may have completed it.
-                Health::Ended => match self.shared.claims.finishing(&claim.hash()) {
-                    Some(mark) => *wait = Wait::Finish(mark),
-                    None => self.look_up_again(own),
-                },
+                Health::Ended => {
+                    match path.and_then(|path| self.shared.claims.finishing(&claim.hash(), path)) {
+                        Some(mark) => *wait = Wait::Finish(mark),
+                        None => self.look_up_again(own),
+                    }
+                }
                 Health::Gone(partial) => match claim.merge(*partial) {
                     Ok(prefix) => self.resume(prefix),
                     Err(error) => self.on_disk_error(&error),
@@ -173,12 +179,11 @@ impl Incoming {
 
     /// What another session has brought may be kept by now.
     fn look_up_again(&mut self, prefix: u64) {
-        let (number, is_there) = (self.number(), self.is_name_taken());
-        let (Some(claim), Some(file)) = (&self.claim, self.files.present()) else { return };
+        let is_there = self.is_name_taken();
+        let (Some(claim), Some(size)) = (&self.claim, self.files.size()) else { return };
         let hash = claim.hash();
         if is_there {
-            let Folder { disk, path, .. } = &self.folder;
-            self.handle.find(number, &file.name, disk, path, (file.size, hash));
+            self.look_up((size, hash));
             self.wait = Some(Wait::LookUp);
         } else {
             self.send_resume_offset(prefix);
@@ -202,6 +207,19 @@ impl Incoming {
                 }
                 remove_leftovers(self.folder.disk.as_ref(), &self.folder.path, &hash);
                 self.settle(file, Verdict::Already { name });
+            }
+            // Its sender may have announced it without waiting for the answer.
+            Report::Asked { file, .. } if !self.asked.contains_key(&file) => {}
+            Report::Asked { file, name: Some(name), hash } => {
+                self.asked.remove(&file);
+                remove_leftovers(self.folder.disk.as_ref(), &self.folder.path, &hash);
+                self.settle(file, Verdict::Already { name });
+            }
+            Report::Asked { file, name: None, .. } => {
+                if let Some(asked) = self.asked.get_mut(&file) {
+                    asked.since = None;
+                }
+                self.outbox.push(&Answer::Wanted { file });
             }
             Report::Found { file, name: None, .. } => {
                 let number = self.number();

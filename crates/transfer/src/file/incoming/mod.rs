@@ -7,6 +7,7 @@ mod frames;
 mod keeping;
 mod session_files;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -21,7 +22,8 @@ use weir_units::{Bytes, Duration, Instant};
 pub use self::session_files::Omitted;
 use self::session_files::SessionFiles;
 use super::claims::{Claim, CompetingSession};
-use super::finalizer::FinalizerHandle;
+use super::entries::OpenTrees;
+use super::finalizer::{Destination, FinalizerHandle};
 use super::folder::Folder;
 use super::frame::{Answer, FrameError, Hash, Header, Tally, Verdict};
 use super::inbox::Inbox;
@@ -38,7 +40,9 @@ use crate::endpoint::Application;
 pub struct IncomingFile {
     /// Its number in its session, from 0.
     pub number: u32,
-    /// Its name, made safe.
+    /// What it is.
+    pub kind: IncomingKind,
+    /// Its name or path, made safe.
     pub name: String,
     /// Its length.
     pub size: u64,
@@ -58,10 +62,24 @@ pub struct IncomingFile {
     pub verified_ns: Option<u64>,
 }
 
+/// What something is that was announced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IncomingKind {
+    /// A file.
+    File,
+    /// A folder.
+    Folder,
+    /// The end of a folder, which has a row of its own only if that failed.
+    FolderEnd,
+    /// A symbolic link.
+    Link,
+}
+
 impl IncomingFile {
-    fn new(number: u32, name: String, size: u64) -> Self {
+    fn new(number: u32, kind: IncomingKind, name: String, size: u64) -> Self {
         Self {
             number,
+            kind,
             name,
             size,
             resumed_from: 0,
@@ -74,14 +92,14 @@ impl IncomingFile {
         }
     }
 
-    /// How long its texts are.
-    fn text_len(&self) -> usize {
+    /// The memory that its row takes, in bytes.
+    fn cost(&self) -> usize {
         let verdict = match &self.verdict {
             Some(Verdict::Kept { name: text } | Verdict::Already { name: text })
             | Some(Verdict::Refused { reason: text }) => text.len(),
             Some(Verdict::Mismatch) | None => 0,
         };
-        self.name.len() + verdict
+        size_of::<Self>() + self.name.len() + verdict
     }
 }
 
@@ -100,6 +118,12 @@ pub struct Incoming {
     /// How many files were announced at the beginning.
     announced: u32,
     files: SessionFiles,
+    /// Files that were asked about and not announced yet.
+    asked: BTreeMap<u32, Asked>,
+    /// The folders that were announced.
+    trees: OpenTrees,
+    /// What the present file is to become.
+    destination: Option<Destination>,
     /// The file whose pieces come now, unless it is not wanted.
     claim: Option<Rc<Claim>>,
     /// The claim that another session has taken over, until it is known whether this one's sender lives.
@@ -132,6 +156,15 @@ pub struct Incoming {
     broken: Option<ConnectionError>,
     /// The sender's side of the stream has ended.
     finished: bool,
+}
+
+/// A file that was asked about.
+#[derive(Debug)]
+struct Asked {
+    /// Since when its sender waits for an answer, if it does.
+    since: Option<Instant>,
+    /// The memory that it takes, in bytes.
+    cost: usize,
 }
 
 /// What must be known before the offset at which a file continues is sent.
@@ -171,6 +204,9 @@ impl Incoming {
             window: Window::new(folder.window.start, folder.window.end),
             state: State::New,
             announced: 0,
+            asked: BTreeMap::new(),
+            trees: OpenTrees::default(),
+            destination: None,
             claim: None,
             lost: None,
             shared,
@@ -303,7 +339,8 @@ impl Incoming {
     fn charge(&mut self) {
         self.charge_staging();
         let ranges = self.of_partial(Partial::range_memory);
-        let held = self.inbox.held() + self.outbox.held() + ranges;
+        let rows = self.asked.values().map(|asked| asked.cost).sum::<usize>() + self.trees.held();
+        let held = self.inbox.held() + self.outbox.held() + ranges + rows;
         let before = std::mem::replace(&mut self.charged, held);
         if held <= before {
             self.share.give_back(before - held);
@@ -460,6 +497,7 @@ impl Application for Incoming {
         self.srtt = connection.snapshot().srtt.unwrap_or(UNKNOWN_RTT);
         self.end_datagrams(now, self.srtt);
         self.reconsider(now);
+        self.answer_late(now);
         self.maintain(now);
         self.reassure(now);
         self.charge();
@@ -524,5 +562,8 @@ const NOTED_EVERY: Duration = Duration::from_millis(200);
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval of polls for the finalizer's reports.
 const ASKED_EVERY: Duration = Duration::from_micros(300);
+/// How long a sender waits for the answer about a file with which no thread has begun. What it sends then is looked up
+/// meanwhile.
+const ASK_PATIENCE: Duration = Duration::from_secs(1);
 /// How soon it is noticed that another session's file has its verdict.
 const FINISH_ASKED_EVERY: Duration = Duration::from_millis(5);

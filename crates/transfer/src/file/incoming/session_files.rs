@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use super::IncomingFile;
+use weir_sockets::clock;
+
+use super::{IncomingFile, IncomingKind};
 use crate::file::frame::Verdict;
 use crate::file::memory::Share;
 
@@ -11,11 +13,14 @@ use crate::file::memory::Share;
 pub(super) struct SessionFiles {
     rows: Vec<IncomingFile>,
     announced: u32,
-    /// How long the present one is, if there is one.
+    /// The present one,
+    present: u32,
+    /// and how long it is, if there is one.
     size: Option<u64>,
     /// How many have a verdict.
     settled: u32,
-    /// Rows of files that were not kept, which cost their sender little.
+    /// Rows of files that were kept, and of those that were not, which cost their sender little.
+    kept: usize,
     others: usize,
     omitted: Omitted,
     share: Rc<Share>,
@@ -24,6 +29,8 @@ pub(super) struct SessionFiles {
 /// How many files have no row, by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Omitted {
+    /// They arrived.
+    pub kept: u64,
     /// The folder had them.
     pub already: u64,
     /// Their hash was wrong.
@@ -37,7 +44,8 @@ pub struct Omitted {
 impl SessionFiles {
     pub(super) fn new(share: Rc<Share>) -> Self {
         let (rows, omitted) = (Vec::new(), Omitted::default());
-        Self { rows, announced: 0, size: None, settled: 0, others: 0, omitted, share }
+        let (announced, present, settled, kept, others) = (0, 0, 0, 0, 0);
+        Self { rows, announced, present, size: None, settled, kept, others, omitted, share }
     }
 
     /// Those that have a row.
@@ -61,7 +69,7 @@ impl SessionFiles {
 
     /// The number of the present file.
     pub(super) fn number(&self) -> u32 {
-        self.announced.saturating_sub(1)
+        self.present
     }
 
     /// The length of the present file, which may have no row any more.
@@ -79,12 +87,20 @@ impl SessionFiles {
         self.rows.get_mut(at)
     }
 
-    /// Adds a file, which becomes the present one.
+    /// Adds a file or an entry.
     pub(super) fn push(&mut self, file: IncomingFile) {
         debug_assert_eq!(file.number, self.announced, "files are numbered in their order");
         self.announced += 1;
-        self.size = Some(file.size);
         self.rows.push(file);
+    }
+
+    /// A file that was added becomes the present one.
+    pub(super) fn begin(&mut self, number: u32, size: u64) {
+        self.present = number;
+        self.size = Some(size);
+        if let Some(file) = self.present() {
+            file.began_ns = clock::monotonic_nanos();
+        }
     }
 
     /// Records how a file ended; returns whether that was not known.
@@ -93,9 +109,12 @@ impl SessionFiles {
             return false;
         };
         self.settled += 1;
-        let is_kept = matches!(verdict, Verdict::Kept { .. });
+        let is_known = self.rows[at].kind == IncomingKind::FolderEnd
+            && matches!(verdict, Verdict::Kept { .. });
         self.rows[at].verdict = Some(verdict);
-        if !is_kept {
+        if is_known {
+            self.rows.remove(at);
+        } else {
             self.bound(at);
         }
         true
@@ -108,19 +127,25 @@ impl SessionFiles {
         }
     }
 
-    /// Counts a file that was not kept, and forgets the rest of it if there are many.
+    /// Counts a file that has ended, and forgets the rest of it if there are many.
     fn bound(&mut self, at: usize) {
-        let cost = size_of::<IncomingFile>() + self.rows[at].text_len();
-        if self.others < MOST_OTHERS && self.share.take(cost) {
-            self.others += 1;
+        let is_kept = matches!(self.rows[at].verdict, Some(Verdict::Kept { .. }));
+        let (rows, most) = match is_kept {
+            true => (&mut self.kept, MOST_KEPT),
+            false => (&mut self.others, MOST_OTHERS),
+        };
+        let cost = self.rows[at].cost();
+        if *rows < most && self.share.take_spare(cost) {
+            *rows += 1;
             return;
         }
-        let Omitted { already, mismatch, refused, incomplete } = &mut self.omitted;
+        let Omitted { kept, already, mismatch, refused, incomplete } = &mut self.omitted;
         *match self.rows.remove(at).verdict {
+            Some(Verdict::Kept { .. }) => kept,
             Some(Verdict::Already { .. }) => already,
             Some(Verdict::Mismatch) => mismatch,
             Some(Verdict::Refused { .. }) => refused,
-            Some(Verdict::Kept { .. }) | None => incomplete,
+            None => incomplete,
         } += 1;
     }
 
@@ -129,7 +154,8 @@ impl SessionFiles {
     }
 }
 
-/// Rows of one session about files that were not kept.
+/// Rows of one session about files that were kept, and about others.
+const MOST_KEPT: usize = 10_000;
 const MOST_OTHERS: usize = 1_000;
 
 #[cfg(test)]
@@ -144,7 +170,7 @@ mod tests {
         let memory = Memory::new(Bytes(1 << 20));
         let mut files = SessionFiles::new(memory.share());
         for number in 0..10_000 {
-            files.push(IncomingFile::new(number, "x".to_owned(), 5));
+            files.push(IncomingFile::new(number, IncomingKind::File, "x".to_owned(), 5));
             if number % 1_000 == 0 {
                 assert!(files.settle(number, Verdict::Kept { name: "x".to_owned() }));
             } else if number % 2 == 0 {

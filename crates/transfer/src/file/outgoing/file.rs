@@ -12,9 +12,27 @@ use crate::file::frame::{Hash, Header, Tally, Verdict};
 use crate::file::parts::{hash_of, hash_of_parts, hash_parts, part_count};
 use crate::file::plain;
 
-/// A file that is to be sent, and what is known of its way.
+/// What is sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutgoingKind {
+    /// A file with its content.
+    File,
+    /// A folder, before what is in it,
+    Folder,
+    /// and once all of that is there: it gets its permissions and time.
+    FolderEnd,
+    /// A symbolic link.
+    Link {
+        /// Where it leads.
+        target: String,
+    },
+}
+
+/// A file that is to be sent, or a folder or link, and what is known of its way.
 #[derive(Clone, Debug)]
 pub struct OutgoingFile {
+    /// What it is.
+    pub kind: OutgoingKind,
     /// Where it is,
     pub path: PathBuf,
     /// and on which disk.
@@ -65,14 +83,22 @@ impl OutgoingFile {
     ) -> io::Result<Self> {
         let file = disk.open(path)?;
         let state = file.present_state()?;
+        let attributes = file.attributes()?;
         let all = file.size()?;
         let (size, hash): (u64, Hash) = hash_of(file.as_ref(), &mut |done| watch(done, all))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Self {
+        let header = Header { attributes, ..Header::new(name, size, hash) };
+        Ok(Self { state, ..Self::entry(disk, path, OutgoingKind::File, header) })
+    }
+
+    /// A folder or a link, of which the header has the name and attributes.
+    pub fn entry(disk: Arc<dyn Disk>, path: &Path, kind: OutgoingKind, header: Header) -> Self {
+        Self {
+            kind,
             path: path.to_owned(),
             disk,
-            header: Header { name, size, hash },
-            state,
+            header,
+            state: FileState::default(),
             resumed_from: None,
             arrived: 0,
             brought: TransferredBytes::default(),
@@ -81,7 +107,24 @@ impl OutgoingFile {
             repairs: 0,
             verdict: None,
             ended_ns: None,
-        })
+        }
+    }
+
+    /// Whether it has a content.
+    pub fn is_file(&self) -> bool {
+        self.kind == OutgoingKind::File
+    }
+
+    /// Whether another connection has to announce it again although it is there: what is in a folder may be sent only
+    /// after it, and changes its time.
+    pub(crate) fn surrounds_others(&self) -> bool {
+        matches!(self.kind, OutgoingKind::Folder | OutgoingKind::FolderEnd)
+    }
+
+    /// It is to be announced again.
+    pub(crate) fn reopen(&mut self) {
+        self.verdict = None;
+        self.ended_ns = None;
     }
 
     /// After a mismatch: makes it ready to be sent again, now with the hashes of its parts, so that only
@@ -105,14 +148,16 @@ impl OutgoingFile {
         }
         self.repairs += 1;
         self.brought.on_mismatch();
-        self.verdict = None;
-        self.ended_ns = None;
+        self.reopen();
         Ok(true)
     }
 
     /// Whether it is another file now than the one that was read first, or has changed in any way since. The one that
     /// its receiver has kept has the content of `header.hash` nevertheless.
     pub fn has_changed(&self) -> bool {
+        if !self.is_file() {
+            return false;
+        }
         self.open().and_then(|file| file.present_state()).map_or(true, |now| now != self.state)
     }
 
@@ -122,7 +167,7 @@ impl OutgoingFile {
 
     /// More after every connection that has made progress.
     pub(crate) fn progress(&self) -> u64 {
-        self.brought.total() + u64::from(self.verdict.is_some())
+        self.brought.total() + u64::from(self.verdict.is_some() && !self.surrounds_others())
     }
 
     /// It is acknowledged up to `end`, and `new` bytes before that were not.

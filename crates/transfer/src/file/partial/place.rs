@@ -11,12 +11,21 @@ const HIDDEN_PREFIX: &str = ".weir-";
 pub(super) const RESUMABLE: &str = "part";
 /// And of those that none does.
 pub(super) const LOOSE: &str = "loose";
+/// And of marks of folders.
+const MARK: &str = "folder";
 
 /// Whether this is the name of a partial file.
 pub(crate) fn is_partial(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let endings = [RESUMABLE, LOOSE].map(|ending| format!(".{ending}"));
     name.starts_with(HIDDEN_PREFIX) && endings.iter().any(|ending| name.ends_with(ending))
+}
+
+/// The name of the mark that a sender has made the folder `name`.
+pub(crate) fn mark_of(name: &str) -> String {
+    let id: String =
+        blake3::hash(name.as_bytes()).as_bytes()[..16].iter().map(|b| format!("{b:02x}")).collect();
+    format!("{HIDDEN_PREFIX}{id}.{MARK}")
 }
 
 /// Removes what sessions that are over have left of a content that the folder has by now. What cannot

@@ -7,6 +7,8 @@ use super::*;
 use crate::file::SystemDisk;
 use crate::file::testing::{TempDir, header_of, noise};
 
+const ATTRIBUTES: Attributes = Attributes { mode: 0o640, modified: (1_000_000_000, 7) };
+
 fn open(folder: &TempDir, header: &Header) -> io::Result<Partial> {
     Partial::open(&SystemDisk::shared(), folder.path(), header)
 }
@@ -19,6 +21,8 @@ enum Op {
         from: i64,
         len: usize,
     },
+    /// Zeros are passed over, if they are next.
+    Skip,
     Note,
     /// The process is killed: what was only in its memory is gone.
     Kill,
@@ -28,6 +32,7 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         8 => (-2_000..4_000i64, 1..3_000usize).prop_map(|(from, len)| Op::Arrive { from, len }),
         2 => (Just(0i64), 30_000..70_000usize).prop_map(|(from, len)| Op::Arrive { from, len }),
+        2 => Just(Op::Skip),
         1 => Just(Op::Note),
         1 => Just(Op::Kill),
     ]
@@ -41,11 +46,20 @@ proptest! {
         ops in prop::collection::vec(op(), 0..60),
     ) {
         let folder = TempDir::new();
-        let content = noise(size);
+        let mut content = noise(size);
+        // Two holes, one of which is the end.
+        let holes = [size / 4..size / 2, size / 4 * 3..size];
+        holes.iter().for_each(|hole| content[hole.clone()].fill(0));
         let header = header_of("x", &content);
         let mut partial = open(&folder, &header).expect("a writable folder");
         for op in ops {
             match op {
+                Op::Skip => {
+                    let at = partial.prefix() as usize;
+                    for hole in holes.iter().filter(|hole| hole.contains(&at)) {
+                        partial.skip(at as u64, (hole.end - at) as u64).expect("space");
+                    }
+                }
                 Op::Arrive { from, len } => {
                     let start = (partial.prefix() as i64 + from).clamp(0, size as i64) as usize;
                     let end = (start + len).min(size);
@@ -183,7 +197,7 @@ fn what_others_put_in_the_place_of_a_partial_file_is_left_alone() {
         assert!(n == 3 || partial.path() != place, "{}", partial.path().display());
         let watch = partial.seal().expect("readable").expect("the right content");
         let name = folder.path().join(n.to_string());
-        assert!(partial.give_name(&name, &watch).expect("free"));
+        assert!(partial.give_name(&name, &watch, &ATTRIBUTES).expect("free"));
         partial.discard().expect("removable");
         assert_eq!(fs::read(&name).expect("it is there"), content);
         assert_eq!(fs::read(&elsewhere).ok(), before);
@@ -227,7 +241,7 @@ fn what_changes_after_it_was_hashed_gets_no_name() {
         let watch = partial.seal().expect("readable").expect("the right content");
         change(partial.path());
         let name = folder.path().join("x");
-        let named = partial.give_name(&name, &watch);
+        let named = partial.give_name(&name, &watch, &ATTRIBUTES);
         let replaced_only = n == 2;
         assert_eq!(named.expect("links"), replaced_only, "{n}");
         assert_eq!(fs::read(&name).ok(), replaced_only.then(|| content.clone()), "{n}");

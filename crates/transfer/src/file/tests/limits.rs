@@ -10,7 +10,7 @@ fn announcements(count: u32, name: &str) -> Vec<u8> {
     Announcement::Hello { files: count }.encode(&mut bytes);
     for number in 0..count {
         let hash = *blake3::hash(&number.to_be_bytes()).as_bytes();
-        let header = Header { name: name.to_owned(), size: 5, hash };
+        let header = Header { number, ..Header::new(name, 5, hash) };
         Announcement::File(header).encode(&mut bytes);
     }
     bytes
@@ -183,11 +183,11 @@ fn who_hoards_memory_is_ended_for_a_repair() {
         incoming
     };
     let hoards = |number: u8| {
-        let header = Header { name: "x".to_owned(), size: 64 << 26, hash: [number; 32] };
+        let header = Header::new("x".to_owned(), 64 << 26, [number; 32]);
         session(&[Announcement::Datagram { header, piece: 64 }])
     };
     let hoarders = [hoards(1), hoards(2)];
-    let header = Header { name: "x".to_owned(), size: 1 << 30, hash: [3; 32] };
+    let header = Header::new("x".to_owned(), 1 << 30, [3; 32]);
     let honest = session(&[Announcement::Repair(header)]);
     assert_eq!(honest.failure(), None);
     assert_eq!(hoarders.iter().filter(|hoarder| hoarder.is_evicted()).count(), 1);

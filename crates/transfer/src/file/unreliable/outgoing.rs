@@ -59,7 +59,10 @@ enum Stage {
 
 impl OutgoingDatagrams {
     /// Sends `files`, one after the other.
-    pub fn new(files: Vec<OutgoingFile>, pouring: DatagramOptions) -> Self {
+    pub fn new(mut files: Vec<OutgoingFile>, pouring: DatagramOptions) -> Self {
+        for (number, file) in files.iter_mut().enumerate() {
+            file.header.number = number as u32;
+        }
         let mut outbox = Outbox::default();
         outbox.push(&Announcement::Hello { files: files.len() as u32 });
         Self {
@@ -163,6 +166,7 @@ impl OutgoingDatagrams {
                 self.present += 1;
                 self.stage = Stage::Between;
             }
+            Answer::Wanted { .. } => return Err(FrameError::Order("an answer to no question")),
             Answer::Working | Answer::Wait { .. } | Answer::Damaged { .. } => {}
             Answer::Broken { reason } => {
                 self.failure.get_or_insert(Failure::Ended(reason));

@@ -28,6 +28,7 @@ fn pour(size: usize, pouring: DatagramOptions, into: &TempDir) -> OutgoingFile {
         path: into.path().to_owned(),
         max_size: None,
         max_files: 1,
+        takes_folders: true,
         quota: None,
         expiry: Duration::from_secs(3_600),
         memory: Bytes(64 << 20),

@@ -1,11 +1,12 @@
 //! How commands end: what their senders know as kept is there, and they fail only for a reason.
 
-use weir_transfer::file::{OutgoingFile, Verdict};
+use weir_transfer::file::{OutgoingFile, OutgoingKind, Verdict};
 use weir_transfer::{Sent, TransferError};
 use weir_units::Duration;
 
 use super::{Acknowledged, Checker};
 use crate::disk::Machine;
+use crate::hosts::LINKED;
 use crate::world::received;
 
 /// How a command ended.
@@ -35,13 +36,43 @@ impl Checker {
         self.promised.insert(path, hash);
     }
 
+    /// A sender knows that a folder or a link is there. Before its end, a folder may be lost with the power.
+    fn on_entry(&mut self, name: &str, entry: &OutgoingFile, machine: &Machine) {
+        let path = received(name);
+        let is_there = match &entry.kind {
+            OutgoingKind::Link { target } => {
+                machine.read(&path).as_deref() == Some(target.as_bytes())
+            }
+            _ => machine.is_folder(&path),
+        };
+        if !is_there {
+            self.report(format!("{name} was kept and is not there"));
+        }
+        if entry.kind == OutgoingKind::FolderEnd {
+            if machine.attributes(&path) != Some(entry.header.attributes) {
+                self.report(format!("{name} has other permissions or another time"));
+            }
+            self.folders.insert(path);
+        } else if matches!(entry.kind, OutgoingKind::Link { .. }) {
+            self.promised.insert(path, *blake3::hash(LINKED.as_bytes()).as_bytes());
+        }
+    }
+
     /// Returns whether the command has done its work; if not, its user starts it again.
     pub(crate) fn on_end(&mut self, ending: &FlowEnd<'_>, machine: &Machine) -> bool {
         let FlowEnd { sender, sent, result } = ending;
         for file in &sent.files {
             match &file.verdict {
+                Some(Verdict::Kept { name } | Verdict::Already { name }) if !file.is_file() => {
+                    self.on_entry(name, file, machine);
+                }
                 Some(Verdict::Kept { name } | Verdict::Already { name }) => {
                     self.on_kept(name, file.header.hash, machine);
+                    if machine.attributes(&received(name)) != Some(file.header.attributes)
+                        && !self.disk_fault
+                    {
+                        self.report(format!("{name} has other permissions or another time"));
+                    }
                     if let Some(known) = self.acknowledged.get_mut(&file.header.hash) {
                         *known = Acknowledged::default();
                     }

@@ -81,8 +81,16 @@ impl DiskFile for OpenFile {
         self.disk.state().act(self.disk.process, compare)
     }
 
-    fn end_watch(&self) -> io::Result<()> {
-        self.act(|_| ())
+    fn attributes(&self) -> io::Result<Attributes> {
+        self.act(|inode| inode.attributes)
+    }
+
+    fn set_mode(&self, mode: u16) -> io::Result<()> {
+        self.act(|inode| inode.attributes.mode = mode)
+    }
+
+    fn set_modified(&self, modified: (i64, u32)) -> io::Result<()> {
+        self.act(|inode| inode.attributes.modified = modified)
     }
 
     fn names(&self) -> io::Result<u64> {
