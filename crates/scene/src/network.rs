@@ -489,7 +489,7 @@ impl Routes {
         }
     }
 
-    /// Routes of so many links, forward and back, all of which switches choose.
+    /// Routes of these numbers of links, forward and back, all of which switches choose.
     fn all_chosen(hops: [u8; 2]) -> Self {
         let [forward, reverse] = hops.map(|hops| vec![CHOSEN; usize::from(hops)].into());
         Self { forward, reverse, routers: hops }

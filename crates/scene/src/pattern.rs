@@ -47,7 +47,7 @@ impl Batch {
     }
 }
 
-/// So many of `hosts`, every choice with equal probability (Fisher and Yates, ended early).
+/// `count` of `hosts`, every choice with equal probability (Fisher and Yates, ended early).
 fn sample(mut hosts: Vec<u32>, count: usize, rng: &mut Rng) -> Vec<u32> {
     let count = count.min(hosts.len());
     for place in 0..count {

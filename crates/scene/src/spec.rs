@@ -180,7 +180,7 @@ pub enum Pattern {
     One,
     /// One, between hosts that are drawn for it.
     Pair(FabricEnds),
-    /// One from each of so many other hosts to one receiver. The jitter of the flow's start is that of each.
+    /// One from each of several other hosts to one receiver. The jitter of the flow's start is that of each.
     Incast {
         /// The receiver, drawn each time unless it is given.
         to: HostChoice,
@@ -189,7 +189,7 @@ pub enum Pattern {
         /// How many of them send.
         senders: u32,
     },
-    /// One from each of so many hosts to another, so that each also receives one. The jitter of the flow's
+    /// One from each host to another, so that each also receives one. The jitter of the flow's
     /// start is that of each.
     Permutation {
         /// How many hosts.

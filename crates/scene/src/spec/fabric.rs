@@ -50,7 +50,7 @@ pub struct FabricEnds {
 pub enum HostChoice {
     /// This node.
     Node(u32),
-    /// Any of the first so many nodes, drawn with equal probability; the other end is another one.
+    /// Any of the first nodes, below this number, drawn with equal probability; the other end is another one.
     AnyBelow(u32),
 }
 
