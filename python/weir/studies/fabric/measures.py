@@ -40,14 +40,11 @@ def last_us(results: Results, label: str) -> Estimate:
 
 
 def slowdowns(results: Results, label: str, share: float) -> Estimate:
-    """This quantile of the slowdowns of a run's connections, over the seeds."""
-    own = _arrivals(results, label)
-    found = own.group_by("run", maintain_order=True).agg(
-        pl.when(pl.col("slowdown").is_not_null().all()).then(
-            pl.col("slowdown").quantile(share, "nearest")
-        )
-    )
-    return mean_interval(found["slowdown"], (0.0, None))
+    """This quantile of slowdowns, of all seeds together; unknown if a flow did not end."""
+    own = results.flows.join(_runs(results, label), on="run")["slowdown"]
+    if own.is_empty() or own.null_count():
+        return Estimate(None, None, None, 0)
+    return Estimate(own.quantile(share, "nearest"), None, None, own.len())
 
 
 def retransmitted(results: Results, label: str) -> Estimate:
