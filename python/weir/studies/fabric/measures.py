@@ -153,7 +153,7 @@ def _at_most(flows: int, ways: int, load: int) -> float:
             sum(series[n - k] / math.factorial(k) for k in range(min(n, load) + 1))
             for n in range(flows + 1)
         ]
-    return series[flows] * math.factorial(flows) / ways**flows
+    return series[flows] * float(math.factorial(flows)) / float(ways**flows)
 
 
 def _joined(classes: Sequence[tuple[float, int]]) -> Iterator[tuple[float, int]]:
