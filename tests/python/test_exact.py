@@ -13,7 +13,12 @@ from scipy import stats as scipy_stats
 
 from weir.statistics import beta
 from weir.statistics.bootstrap import RESAMPLES, bca_interval
-from weir.statistics.counts import binomial_quantile, fisher_greater, two_samples
+from weir.statistics.counts import (
+    binomial_quantile,
+    chi_square_tail,
+    fisher_greater,
+    two_samples,
+)
 
 close = pytest.approx
 
@@ -45,6 +50,12 @@ def test_fisher_s_exact_test_of_a_million_packets() -> None:
     table = (900, 9_100, 1_000, 989_000)
     expected = scipy_stats.fisher_exact(np.reshape(table, (2, 2)), alternative="greater").pvalue
     assert fisher_greater(*table) == close(float(expected), rel=1e-9, abs=1e-300)
+
+
+@given(st.floats(1e-3, 500.0), st.integers(1, 60))
+def test_the_tail_of_chi_square(statistic: float, freedom: int) -> None:
+    expected = float(scipy_stats.chi2.sf(statistic, freedom))
+    assert chi_square_tail(statistic, freedom) == close(expected, rel=1e-9, abs=1e-300)
 
 
 values = st.lists(st.integers(0, 30), min_size=1, max_size=25)

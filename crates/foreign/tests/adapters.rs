@@ -29,6 +29,7 @@ fn run(transport: TransportSpec) -> Outcome {
     let spec = RunSpec {
         links: vec![link("there", Limit::Bytes(Bytes(50_000))), link("back", Limit::Infinite)],
         radio: None,
+        fabric: None,
         flows: vec![FlowSpec {
             name: "flow0".to_owned(),
             route_forward: vec![0],

@@ -26,6 +26,7 @@ fn spec(stack: &str, workload: Workload, impairments: &Impairments) -> RunSpec {
     RunSpec {
         links: vec![link("there", Limit::Bytes(Bytes(50_000))), link("back", Limit::Infinite)],
         radio: None,
+        fabric: None,
         flows: vec![FlowSpec {
             name: "flow0".to_owned(),
             route_forward: vec![0],

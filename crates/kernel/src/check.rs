@@ -266,6 +266,7 @@ mod tests {
         let flows = configs.into_iter().enumerate().map(flow).collect();
         RunSpec {
             radio: None,
+            fabric: None,
             links: vec![link("there"), link("back")],
             flows,
             measure: MeasureSpec::default(),

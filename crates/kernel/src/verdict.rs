@@ -152,6 +152,7 @@ mod tests {
         };
         RunSpec {
             radio: None,
+            fabric: None,
             links: vec![link],
             flows: vec![flow],
             measure: MeasureSpec::default(),

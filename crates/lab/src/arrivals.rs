@@ -3,12 +3,15 @@
 use std::sync::Arc;
 
 use weir_net::{LinkConfig, Service};
-use weir_scene::{FlowSizes, FlowSpec, LinkSpec, TransportSpec, Workload};
-use weir_units::{Duration, Rate};
+use weir_scene::{
+    FabricEnds, FlowSizes, FlowSpec, HostChoice, LinkSpec, Pattern, SizeDistribution,
+    TransportSpec, Workload as Model,
+};
+use weir_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::direction::trace_rate;
 use crate::error::Problem;
-use crate::workload::{Connections, MAX_ARRIVALS};
+use crate::workload::{Connections, Incast, MAX_ARRIVALS, Permutation, Workload};
 
 /// IPv4's header and TCP's without options.
 const TCP_IP_HEADERS: u64 = 20 + 20;
@@ -19,21 +22,81 @@ const TIMESTAMPS: u64 = 12;
 pub(crate) struct FlowContext {
     pub(crate) section: String,
     pub(crate) end: Duration,
+    /// In a fabric, its hosts.
+    pub(crate) hosts: Option<FabricHosts>,
 }
 
-/// Connections that come so often that their data packets, headers included and each sent once, take
-/// `load` of the slowest link: `gap = 8 · (E[size] + header · E[⌈size/mss⌉]) / (load · rate)`.
+/// Between which hosts of a fabric connections run.
+pub(crate) struct FabricHosts {
+    pub(crate) hosts: u32,
+    pub(crate) ends: FabricEnds,
+}
+
+/// What comes each time, how often, and how large it is.
+struct Arrivals {
+    sizes: SizeDistribution,
+    pattern: Pattern,
+    /// Number of connections that come at once.
+    batch: u32,
+    load: Ratio,
+    count: Option<u64>,
+}
+
+/// The connections that a flow makes while a run goes on.
 pub(crate) fn arrivals(
-    work: &Connections,
+    workload: &Workload,
     place: &FlowContext,
     spec: &FlowSpec,
     links: &[LinkSpec],
-) -> Result<Workload, Problem> {
+) -> Result<Model, Problem> {
     let problem =
         |key: &str, message: String| Problem::new(format!("{}.{key}", place.section), message);
-    let sizes = work.sizes.distribution().map_err(|message| problem("sizes", message))?;
+    let fixed = |size: Bytes| {
+        SizeDistribution::new(&[(size.get(), 1.0)]).map_err(|message| problem("size", message))
+    };
+    let hosts = || {
+        let message = format!("'{}' needs the hosts of a fabric", workload.kind());
+        place.hosts.as_ref().ok_or_else(|| problem("kind", message))
+    };
+    let work = match workload {
+        Workload::FlowSizes(Connections { sizes, load, arrivals }) => Arrivals {
+            sizes: sizes.distribution().map_err(|message| problem("sizes", message))?,
+            pattern: place.hosts.as_ref().map_or(Pattern::One, |hosts| Pattern::Pair(hosts.ends)),
+            batch: 1,
+            load: *load,
+            count: *arrivals,
+        },
+        Workload::Incast(Incast { senders, size, load, arrivals }) => {
+            let FabricHosts { hosts, ends } = hosts()?;
+            let pattern = Pattern::Incast { to: ends.to, hosts: *hosts, senders: *senders };
+            let (load, count) = (*load, *arrivals);
+            Arrivals { sizes: fixed(*size)?, pattern, batch: *senders, load, count }
+        }
+        Workload::Permutation(Permutation { size }) => {
+            let pattern = Pattern::Permutation { hosts: hosts()?.hosts };
+            let (sizes, mean_gap) = (Arc::new(fixed(*size)?), Duration::ZERO);
+            return Ok(Model::FlowSizes(FlowSizes { sizes, mean_gap, count: Some(1), pattern }));
+        }
+        _ => return Err(problem("kind", format!("'{}' makes no connections", workload.kind()))),
+    };
+    let mean_gap = mean_gap(&work, place, spec, links)?;
+    let Arrivals { sizes, pattern, count, .. } = work;
+    Ok(Model::FlowSizes(FlowSizes { sizes: Arc::new(sizes), mean_gap, count, pattern }))
+}
+
+/// From one arrival to the next, so that the data packets, headers included and each sent once, take `load`
+/// of the slowest link: `gap = 8 · (E[size] + header · E[⌈size/mss⌉]) / (load · rate)`. In a fabric, where
+/// ends are drawn, it is the load of all hosts' links: `gap` is that over the number of hosts.
+fn mean_gap(
+    work: &Arrivals,
+    place: &FlowContext,
+    spec: &FlowSpec,
+    links: &[LinkSpec],
+) -> Result<Duration, Problem> {
+    let problem =
+        |key: &str, message: String| Problem::new(format!("{}.{key}", place.section), message);
     let TransportSpec::Reliable(config) = &spec.transport else {
-        return Err(problem("kind", "'flow-sizes' is not allowed over udp".to_owned()));
+        return Err(problem("kind", "connections come and go over no udp".to_owned()));
     };
     let slowest = spec
         .route_forward
@@ -48,11 +111,14 @@ pub(crate) fn arrivals(
     };
     let options = if config.timestamps { TIMESTAMPS } else { 0 };
     let header = (TCP_IP_HEADERS + options + overhead.get()) as f64;
-    let bytes = sizes.mean() + header * sizes.mean_segments(config.mss);
-    let bits_per_sec = work.load.as_f64() * rate.as_bits_per_sec() as f64;
+    let bytes = work.sizes.mean() + header * work.sizes.mean_segments(config.mss);
+    let bytes = bytes * f64::from(work.batch);
+    let loaded = place.hosts.as_ref().map_or(1, FabricHosts::loaded);
+    let bits_per_sec = work.load.as_f64() * rate.as_bits_per_sec() as f64 * f64::from(loaded);
     let mean_gap = Duration::from_nanos((bytes * 8e9 / bits_per_sec).round() as u64);
     let expected = place.end.as_nanos().checked_div(mean_gap.as_nanos());
-    if work.arrivals.is_none() && expected.is_none_or(|number| number > MAX_ARRIVALS) {
+    let expected = expected.map(|number| number.saturating_mul(u64::from(work.batch)));
+    if work.count.is_none() && expected.is_none_or(|number| number > MAX_ARRIVALS) {
         let message = format!(
             "{} means a connection every {mean_gap}, more than {MAX_ARRIVALS} in a run; set \
              `arrivals` or a shorter measure.duration",
@@ -60,7 +126,17 @@ pub(crate) fn arrivals(
         );
         return Err(problem("load", message));
     }
-    Ok(Workload::FlowSizes(FlowSizes { sizes: Arc::new(sizes), mean_gap, count: work.arrivals }))
+    Ok(mean_gap)
+}
+
+impl FabricHosts {
+    /// How many hosts' links share the load: that of the one where connections begin or end, or all.
+    fn loaded(&self) -> u32 {
+        match self.ends {
+            FabricEnds { from: HostChoice::AnyBelow(_), to: HostChoice::AnyBelow(_) } => self.hosts,
+            _ => 1,
+        }
+    }
 }
 
 /// What a link carries at the beginning, or its trace on average.

@@ -15,7 +15,7 @@ use crate::queue::Discipline;
 use crate::radio::{Radio, RadioRed};
 use crate::run::World;
 use crate::scenario_file::{Measure, ScenarioFile};
-use crate::topology::{GraphLink, Topology, TopologyKind};
+use crate::topology::{FabricPort, GraphLink, Topology, TopologyKind};
 use crate::workload::Workload;
 
 /// A section of a scenario file.
@@ -42,6 +42,7 @@ pub fn sections() -> Vec<Section> {
         section::<BurstLoss>("`burst_loss` of a direction", BurstLoss::KEYS),
         section::<Policer>("`policer` of a direction", Policer::KEYS),
         section::<GraphLink>("`[[topology.link]]`", GraphLink::KEYS),
+        section::<FabricPort>("`[[topology.port]]`", FabricPort::KEYS),
         section::<Radio>("`[topology.radio]`", Radio::KEYS),
         section::<RadioRed>("`red` of `[topology.radio]`", RadioRed::KEYS),
         section::<Flow>("`[[flow]]`", Flow::KEYS),

@@ -15,6 +15,8 @@ use crate::topology::{GraphLink, Topology, TopologyKind};
 use crate::workload::Workload;
 
 const MAX_FLOWS: u64 = 100_000;
+/// An end that is drawn among the hosts of a fabric.
+const ANY: &str = "*";
 /// More rows than this would fill the memory of most machines.
 const MAX_SAMPLES: u64 = 20_000_000;
 /// With the largest TCP header.
@@ -59,10 +61,13 @@ fn check_topology(topology: &Topology) -> Checked {
     for (section, queue) in topology.queues() {
         queue.0.check(&section)?;
         let product = queue.as_size().filter(|size| matches!(size, BufferSize::Bdp(_)));
-        let allowed = "without a round trip (topology.rtt = 0ns) there is no bandwidth-delay product: \
-                       write a size in packets, bytes or time, as in 64p, 64kb or 20ms";
+        let zero = if topology.is_fabric() { "topology.delay" } else { "topology.rtt" };
+        let allowed = format!(
+            "without a round trip ({zero} = 0ns) there is no bandwidth-delay product: write a size in \
+             packets, bytes or time, as in 64p, 64kb or 20ms"
+        );
         if let Some(size) = product {
-            require(!topology.rtt.is_zero(), section, size, allowed)?;
+            require(!topology.longest_rtt().is_zero(), section, size, allowed)?;
         }
     }
     for (section, agent) in topology.agents() {
@@ -77,6 +82,7 @@ fn check_topology(topology: &Topology) -> Checked {
         let message = "there is none; a graph needs at least one [[topology.link]]";
         return Err(Problem::new(key("link"), message));
     }
+    topology.check_fabric()?;
     for (index, link) in topology.link.iter().enumerate() {
         check_graph_link(link, &format!("topology.link.{index}"))?;
     }
@@ -179,10 +185,12 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     }
     let allowed = format!("it is at most send_time = {}", flow.send_time);
     require(flow.send_jitter <= flow.send_time, key("send_jitter"), flow.send_jitter, allowed)?;
-    let arriving = matches!(flow.workload, Workload::FlowSizes(_));
-    let over_links = !arriving || scenario.topology.kind != TopologyKind::Radio;
+    let kind = format!("'{}'", flow.workload.kind());
+    let over_links =
+        !flow.workload.makes_connections() || scenario.topology.kind != TopologyKind::Radio;
     let allowed = "over radio there is no link to load";
-    require(over_links, key("workload.kind"), "'flow-sizes'", allowed)?;
+    require(over_links, key("workload.kind"), kind, allowed)?;
+    check_hosts(flow, section, &scenario.topology)?;
     flow.workload.check(&key("workload"), flow.carrier())
 }
 
@@ -242,6 +250,43 @@ fn check_times(flow: &Flow, section: &str, end: Duration) -> Checked {
     Ok(())
 }
 
+/// Of flows in a fabric, or that need one.
+fn check_hosts(flow: &Flow, section: &str, topology: &Topology) -> Checked {
+    let key = |name: &str| format!("{section}.{name}");
+    let drawn = [&flow.from, &flow.to].map(|node| node.as_ref().is_none_or(|node| node.0 == ANY));
+    match &flow.workload {
+        Workload::Incast(_) | Workload::Permutation(_) if !topology.is_fabric() => {
+            let kind = format!("'{}'", flow.workload.kind());
+            let allowed = "it needs the hosts of a leaf-spine or a fat-tree";
+            return require(false, key("workload.kind"), kind, allowed);
+        }
+        Workload::Incast(incast) => {
+            let others = topology.host_count() - 1;
+            let senders = key("workload.senders");
+            let allowed = format!("there are {others} hosts besides the receiver");
+            require(incast.senders <= others, senders, incast.senders, allowed)?;
+        }
+        _ => {}
+    }
+    for (name, node, drawn) in [("from", &flow.from, drawn[0]), ("to", &flow.to, drawn[1])] {
+        let free = match flow.workload {
+            Workload::Incast(_) => name == "to",
+            Workload::Permutation(_) => false,
+            _ => true,
+        };
+        let allowed = format!("{} draws it", flow.workload.kind());
+        let value = node.as_ref().map_or_else(String::new, |node| format!("'{}'", node.0));
+        require(free || drawn, key(name), value, allowed)?;
+    }
+    if topology.is_fabric() && flow.workload.makes_connections() {
+        let allowed = "connections between hosts that are drawn share no server";
+        for (name, time) in [("host_time", flow.host_time), ("send_time", flow.send_time)] {
+            require(time.is_zero(), key(name), time, allowed)?;
+        }
+    }
+    Ok(())
+}
+
 fn check_path(flow: &Flow, section: &str, topology: &Topology) -> Checked {
     let key = |name: &str| format!("{section}.{name}");
     if let Some(rtt) = flow.rtt {
@@ -252,8 +297,13 @@ fn check_path(flow: &Flow, section: &str, topology: &Topology) -> Checked {
         let known = topology.nodes();
         match node {
             Some(node) if known.is_empty() => {
-                let allowed = "only flows of a chain, a parking lot or a graph have ends";
+                let allowed = "only flows of a chain, a parking lot, a graph or a fabric have ends";
                 require(false, key(name), format!("'{}'", node.0), allowed)?;
+            }
+            Some(node) if topology.is_fabric() => {
+                let allowed = format!("there are h0 to h{}, and *", known.len() - 1);
+                let known = node.0 == ANY || known.contains(&node.0);
+                require(known, key(name), format!("'{}'", node.0), allowed)?;
             }
             Some(node) => {
                 let allowed = format!("there are {}", known.join(", "));
@@ -264,6 +314,12 @@ fn check_path(flow: &Flow, section: &str, topology: &Topology) -> Checked {
                 require(!needed, key(name), "nothing", "a flow of a graph names a node")?;
             }
         }
+    }
+    if topology.is_fabric() {
+        let same = flow.from.is_some() && flow.from == flow.to;
+        let alike = same && flow.from.as_ref().is_some_and(|node| node.0 != ANY);
+        let to = flow.to.as_ref().map_or_else(String::new, |node| format!("'{}'", node.0));
+        return require(!alike, key("to"), to, "a flow has two different ends");
     }
     let allowed = "a flow has two different ends, both named or neither";
     let to = flow.to.as_ref().map_or("nothing".to_owned(), |node| format!("'{}'", node.0));

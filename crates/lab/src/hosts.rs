@@ -7,7 +7,7 @@ use weir_net::{Hosts, QueueConfig};
 use weir_scene::topology::Topology as Built;
 
 use crate::flow::Flow;
-use crate::topology::TopologyKind;
+use crate::topology::{Node, TopologyKind};
 
 /// Sets in the queues of a topology the hosts of its flows, where a queue asks for them.
 pub(crate) fn name_hosts(built: &mut Built, kind: TopologyKind, flows: &[&Flow]) {
@@ -33,10 +33,12 @@ fn hosts(kind: TopologyKind, flows: &[&Flow]) -> Arc<[Hosts]> {
             None => next(),
         }
     };
-    let in_graph = kind == TopologyKind::Graph;
+    let in_graph =
+        matches!(kind, TopologyKind::Graph | TopologyKind::LeafSpine | TopologyKind::FatTree);
+    let named = |node: &&Node| in_graph && node.0 != "*";
     let ends = flows.iter().map(|flow| {
-        let from = flow.from.as_ref().filter(|_| in_graph).map(|node| node.0.clone());
-        let to = flow.to.as_ref().filter(|_| in_graph).map(|node| node.0.clone());
+        let from = flow.from.as_ref().filter(named).map(|node| node.0.clone());
+        let to = flow.to.as_ref().filter(named).map(|node| node.0.clone());
         (flow.from_host.clone().or(from), flow.to_host.clone().or(to))
     });
     ends.map(|(from, to)| Hosts { from: number(from), to: number(to) }).collect()
@@ -45,7 +47,6 @@ fn hosts(kind: TopologyKind, flows: &[&Flow]) -> Arc<[Hosts]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::Node;
 
     fn flow(from: Option<&str>, to: Option<&str>, node: Option<&str>) -> Flow {
         Flow {

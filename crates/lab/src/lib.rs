@@ -19,6 +19,7 @@ mod contender;
 mod direction;
 mod document;
 mod error;
+mod fabric;
 mod feedback;
 mod files;
 mod flow;
@@ -37,6 +38,7 @@ mod relay;
 #[cfg(feature = "tables")]
 mod results;
 mod retries;
+mod routing;
 mod run;
 mod run_error;
 mod scenario;

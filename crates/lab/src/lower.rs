@@ -3,28 +3,29 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_foreign::Settings;
-use weir_net::{Counting, DropTailConfig, Limit, LinkConfig, Numbering, QueueConfig, Service};
+use weir_net::{Counting, DropTailConfig, Limit, LinkConfig, Numbering, Service};
 use weir_radio::NodeId;
 use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, HostConfig, LabRouter, Relay, Route, Span,
     Topology as Built, TopologyError, parking_lot_spans,
 };
 use weir_scene::{
-    FlowSpec, MeasureSpec, RadioPath, RunSpec, TransportSpec, UdpConfig, Workload as Model,
+    FabricSpec, FlowSpec, MeasureSpec, RadioPath, RunSpec, TransportSpec, UdpConfig,
+    Workload as Model,
 };
 use weir_transport::Config;
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
-use crate::arrivals::{FlowContext, arrivals};
+use crate::arrivals::{FabricHosts, FlowContext, arrivals};
 use crate::direction::{Direction, FULL_PACKET, after, mean_rate, shape};
 use crate::error::Problem;
+use crate::fabric::{BuiltFabric, fabric, switches};
 use crate::feedback::Feedback;
 use crate::flow::{Flow, Protocol};
 use crate::hosts::name_hosts;
-use crate::queue::{Place, Queue};
+use crate::queue::{self, Queue};
 use crate::scenario_file::ScenarioFile;
 use crate::topology::{GraphLink, RelayKind, Topology, TopologyKind};
-use crate::workload::Workload;
 
 /// How many scenarios this process has lowered.
 pub fn lowered() -> u64 {
@@ -49,7 +50,7 @@ pub(crate) fn lower(scenario: &ScenarioFile) -> Result<RunSpec, Problem> {
     if scenario.topology.kind == TopologyKind::Radio {
         return over_radio(scenario, &flows);
     }
-    let mut built = topology(&scenario.topology, &flows)?;
+    let BuiltNetwork { mut built, fabric } = network(&scenario.topology, &flows)?;
     for (index, flow) in flows.iter().enumerate() {
         if !flow.host_time.is_zero() {
             built.add_hosts(index, &host(flow));
@@ -69,16 +70,24 @@ pub(crate) fn lower(scenario: &ScenarioFile) -> Result<RunSpec, Problem> {
     for (index, flow) in scenario.flow.iter().enumerate() {
         for (number, (name, route)) in flow.names().zip(&mut routes).enumerate() {
             let mut spec = flow_spec(flow, name, number as u64, route);
-            if let Workload::FlowSizes(connections) = &flow.workload {
-                let end = scenario.measure.duration;
-                let place = FlowContext { section: format!("flow.{index}.workload"), end };
-                spec.workload = arrivals(connections, &place, &spec, &built.links)?;
+            if flow.workload.makes_connections() {
+                let place = FlowContext {
+                    section: format!("flow.{index}.workload"),
+                    end: scenario.measure.duration,
+                    hosts: fabric_hosts(&scenario.topology, flow),
+                };
+                spec.workload = arrivals(&flow.workload, &place, &spec, &built.links)?;
             }
             specs.push(spec);
         }
     }
-    let spec =
-        RunSpec { radio: None, links: built.links, flows: specs, measure: measure(scenario) };
+    let spec = RunSpec {
+        radio: None,
+        fabric,
+        links: built.links,
+        flows: specs,
+        measure: measure(scenario),
+    };
     weir_scene::validate(&spec).map_err(|error| Problem::new("", error.to_string()))?;
     Ok(spec)
 }
@@ -106,6 +115,7 @@ fn over_radio(scenario: &ScenarioFile, flows: &[&Flow]) -> Result<RunSpec, Probl
     let spec = RunSpec {
         links: Vec::new(),
         radio: Some(radio),
+        fabric: None,
         flows: flows.collect(),
         measure: measure(scenario),
     };
@@ -128,16 +138,38 @@ fn measure(scenario: &ScenarioFile) -> MeasureSpec {
     }
 }
 
-fn topology(topology: &Topology, flows: &[&Flow]) -> Result<Built, Problem> {
+/// Links and routes, and the switches that choose among links.
+struct BuiltNetwork {
+    built: Built,
+    fabric: Option<FabricSpec>,
+}
+
+fn network(topology: &Topology, flows: &[&Flow]) -> Result<BuiltNetwork, Problem> {
     let access = topology.access_rate.map_or(Access::None, Access::Rate);
-    match topology.kind {
-        TopologyKind::Dumbbell => dumbbell(topology, flows, access),
-        TopologyKind::ParkingLot | TopologyKind::Chain => chain(topology, flows, access),
-        TopologyKind::Graph => graph(topology, flows, access),
-        TopologyKind::LabRouter => Ok(lab_router(topology, flows.len())),
+    let built = match topology.kind {
+        TopologyKind::Dumbbell => dumbbell(topology, flows, access)?,
+        TopologyKind::ParkingLot | TopologyKind::Chain => chain(topology, flows, access)?,
+        TopologyKind::Graph => {
+            let graph = graph(topology, flows, access);
+            let fabric = switches(&graph, topology.routing.0);
+            let built = graph.build().map_err(unbuildable)?;
+            return Ok(BuiltNetwork { built, fabric });
+        }
+        TopologyKind::LeafSpine | TopologyKind::FatTree => {
+            let BuiltFabric { built, spec } = fabric(topology, flows);
+            return Ok(BuiltNetwork { built, fabric: Some(spec) });
+        }
+        TopologyKind::LabRouter => lab_router(topology, flows.len()),
         // It has no links.
-        TopologyKind::Radio => Ok(Built::default()),
-    }
+        TopologyKind::Radio => Built::default(),
+    };
+    Ok(BuiltNetwork { built, fabric: None })
+}
+
+/// Between which hosts of a fabric the connections of a flow run.
+fn fabric_hosts(topology: &Topology, flow: &Flow) -> Option<FabricHosts> {
+    let hosts = topology.host_count();
+    topology.is_fabric().then(|| FabricHosts { hosts, ends: flow.fabric_ends(hosts) })
 }
 
 /// The bottleneck takes the delay that all flows have in common; what a flow has beyond that lies
@@ -169,7 +201,7 @@ fn chain(topology: &Topology, flows: &[&Flow], access: Access) -> Result<Built, 
     Chain { hops: vec![hop; hops as usize], access, spans }.build().map_err(unbuildable)
 }
 
-fn graph(topology: &Topology, flows: &[&Flow], access: Access) -> Result<Built, Problem> {
+fn graph(topology: &Topology, flows: &[&Flow], access: Access) -> Graph {
     let nodes = topology.nodes();
     let number = |name: &str| nodes.iter().position(|node| node == name).unwrap_or_default();
     let mut edges = Vec::new();
@@ -189,7 +221,7 @@ fn graph(topology: &Topology, flows: &[&Flow], access: Access) -> Result<Built, 
         }
     }
     let spans = flows.iter().filter_map(|flow| ends(flow, &nodes)).collect();
-    Graph { nodes: nodes.clone(), edges, access, spans }.build().map_err(unbuildable)
+    Graph { nodes: nodes.clone(), edges, access, spans }
 }
 
 fn link_name(link: &GraphLink, from: &str, to: &str, suffix: &str) -> String {
@@ -224,7 +256,7 @@ pub(crate) fn relay_way(direction: &Direction, numbering: Numbering) -> Option<L
     }
     let service = direction.rate.map(|rate| Service::Rate(rate.into()));
     let mut config = LinkConfig {
-        queue: queue(direction.queue.as_ref(), Rate::ZERO, Duration::ZERO, FULL_PACKET),
+        queue: queue::config(direction.queue.as_ref(), Rate::ZERO, Duration::ZERO, FULL_PACKET),
         service: service.unwrap_or(Service::Infinite),
         ..LinkConfig::default()
     };
@@ -246,7 +278,7 @@ fn bottleneck(
         overhead: topology.overhead,
         mtu: topology.mtu,
         feedback: topology.feedback.as_ref().map(Feedback::config),
-        queue: queue(written, mean_rate(direction, rate), topology.rtt, packet),
+        queue: queue::config(written, mean_rate(direction, rate), topology.rtt, packet),
         ..LinkConfig::new(rate, delay)
     };
     direction.impair(&mut config, numbering);
@@ -261,23 +293,12 @@ fn graph_link(topology: &Topology, link: &GraphLink, direction: &Direction) -> L
     let mut config = LinkConfig {
         overhead: link.overhead,
         feedback: link.feedback.as_ref().map(Feedback::config),
-        queue: queue(Some(written), mean_rate(direction, rate), topology.rtt, packet),
+        queue: queue::config(Some(written), mean_rate(direction, rate), topology.rtt, packet),
         ..LinkConfig::new(rate, link.delay)
     };
     direction.impair(&mut config, Numbering::Any);
     shape(&mut config, direction.burst.or(link.burst));
     config
-}
-
-/// The queue that is written down, or one without bound.
-pub(crate) fn queue(
-    written: Option<&Queue>,
-    rate: Rate,
-    rtt: Duration,
-    packet: Bytes,
-) -> QueueConfig {
-    let unbounded = || QueueConfig::DropTail(Limit::Infinite.into());
-    written.map_or_else(unbounded, |queue| queue.config(Place { rate, rtt, packet }))
 }
 
 fn relay_buffer(topology: &Topology) -> BufferSize {

@@ -50,6 +50,17 @@ impl Queue {
     }
 }
 
+/// The queue that is written down, or one without bound.
+pub(crate) fn config(
+    written: Option<&Queue>,
+    rate: Rate,
+    rtt: Duration,
+    packet: Bytes,
+) -> QueueConfig {
+    let unbounded = || QueueConfig::DropTail(Limit::Infinite.into());
+    written.map_or_else(unbounded, |queue| queue.config(Place { rate, rtt, packet }))
+}
+
 impl Place {
     fn resolve(self, size: BufferSize) -> Limit {
         Limit::resolve(size, self.rate, self.rtt)

@@ -12,7 +12,7 @@ use crate::error::{Place, Problem, ScenarioError};
 use crate::feedback::Feedback;
 use crate::lower;
 use crate::overrides;
-use crate::queue::Queue;
+use crate::queue::{self, Queue};
 use crate::reading::deserialize;
 use crate::topology::RelayKind;
 use crate::traces;
@@ -171,7 +171,7 @@ impl OptionName<'_> {
         let mut config = LinkConfig {
             service: direction.rate.map_or(Service::Infinite, |rate| Service::Rate(rate.into())),
             delay: (*delay).into(),
-            queue: lower::queue(written, rate, rtt, direction::FULL_PACKET),
+            queue: queue::config(written, rate, rtt, direction::FULL_PACKET),
             feedback: feedback.as_ref().map(Feedback::config),
             ..LinkConfig::default()
         };

@@ -96,6 +96,10 @@ pub(crate) fn check_host(spec: &RunSpec, world: World) -> Result<(), ScenarioErr
         );
         return Err(ScenarioError::nowhere(Problem::new("", message)));
     }
+    if spec.fabric.is_some() && world != World::Sim {
+        let message = "not allowed here; only world sim has switches that choose among links";
+        return Err(ScenarioError::nowhere(Problem::new("topology.routing", message)));
+    }
     if spec.radio.is_none() || world == World::Sim {
         return Ok(());
     }

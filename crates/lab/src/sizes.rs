@@ -39,6 +39,9 @@ impl Sizes {
     pub const CATALOGUE: &[KnownSizes] = &[
         KnownSizes { name: "web-search", text: include_str!("../data/web-search.cdf") },
         KnownSizes { name: "data-mining", text: include_str!("../data/data-mining.cdf") },
+        KnownSizes { name: "fb-hadoop", text: include_str!("../data/fb-hadoop.cdf") },
+        KnownSizes { name: "ali-storage", text: include_str!("../data/ali-storage.cdf") },
+        KnownSizes { name: "google-rpc", text: include_str!("../data/google-rpc.cdf") },
     ];
 
     /// What sizes are drawn from.
@@ -163,7 +166,13 @@ mod tests {
     #[test]
     fn what_comes_with_weir_has_the_means_of_its_studies() {
         // As the scripts of the studies compute them from the same points.
-        for (name, mean) in [("web-search", 1_711_250.0), ("data-mining", 12_658_199.0)] {
+        for (name, mean) in [
+            ("web-search", 1_711_250.0),
+            ("data-mining", 12_658_199.0),
+            ("fb-hadoop", 120_421.0),
+            ("ali-storage", 40_870.0),
+            ("google-rpc", 2_892.0),
+        ] {
             let sizes = Sizes::known(name).and_then(|sizes| sizes.distribution().ok()).unwrap();
             assert!((sizes.mean() - mean).abs() < 1.0, "{name}: {}", sizes.mean());
         }

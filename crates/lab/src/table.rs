@@ -289,6 +289,8 @@ table!(
     ArrivalRow {
         flow,
         arrival,
+        from_node,
+        to_node,
         start_s,
         size_bytes,
         fct_s,

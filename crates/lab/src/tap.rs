@@ -117,9 +117,11 @@ fn monitored(spec: &RunSpec) -> Result<Vec<usize>, ScenarioError> {
     let numbered = spec.links.iter().enumerate();
     let found: Vec<usize> =
         numbered.filter(|(_, link)| link.monitored).map(|(index, _)| index).collect();
-    if spec.radio.is_some() || found.is_empty() {
+    if spec.radio.is_some() || spec.fabric.is_some() || found.is_empty() {
         let message = if spec.radio.is_some() {
             "packets are recorded at the ends of links, and 'radio' has none"
+        } else if spec.fabric.is_some() {
+            "packets are recorded on fixed routes, and here switches choose among links"
         } else {
             "packets are recorded at the ends of monitored links, and there is none"
         };

@@ -9,21 +9,22 @@ use crate::keys::{Only, Words, choices, form, only, section};
 use crate::queue::Queue;
 use crate::radio::Radio;
 use crate::range::{above, at_least, at_most, between, rates, up_to_a_day};
+use crate::routing::Routing;
 
 section! {
     /// The network.
     pub struct Topology {
         /// Shape of the network.
         kind: TopologyKind = TopologyKind::Dumbbell,
-        /// Rate of the bottleneck, or of each hop, in IP bytes.
-        rate: Rate [rates()] = Rate::from_mbit(10) => BOTTLENECK,
+        /// Rate of the bottleneck, of each hop, or of the hosts' links of a fabric, in IP bytes.
+        rate: Rate [rates()] = Rate::from_mbit(10) => RATED,
         /// Round trip without queues and serialisation: of every flow (dumbbell), of the whole row
         /// (chain, parking lot); what `bdp` refers to (graph).
         rtt: Duration [up_to_a_day()] = Duration::from_millis(40) => ROUTED,
-        /// Queue of each bottleneck: the limit of a drop-tail queue, or a discipline as in
-        /// `{ kind = "codel" }`. Default: `1bdp` (the rate times `rtt`), or `64kib` for the relay of a
-        /// laboratory.
-        queue: Option<Queue> = None => TWO_WAY,
+        /// Queue of each bottleneck, or of each port of a fabric: the limit of a drop-tail queue, or a
+        /// discipline as in `{ kind = "codel" }`. Default: `1bdp` (the rate times `rtt`; in a fabric, the
+        /// longest round trip), or `64kib` for the relay of a laboratory.
+        queue: Option<Queue> = None => QUEUED,
         /// Feedback of each bottleneck to the senders of passing packets, as in `{ kind = "drai" }`; by
         /// default none.
         feedback: Option<Feedback> = None => BOTTLENECK,
@@ -41,10 +42,32 @@ section! {
         hops: u32 [between(1, MAX_HOPS)] = 3 => only!(kind: TopologyKind = ParkingLot | Chain),
         /// How the laboratory's relay handles a datagram.
         relay: RelayKind = RelayKind::Serial => RELAY,
-        /// Time for which the relay holds a datagram on its way forward (one-way).
-        delay: Duration [up_to_a_day()] = Duration::ZERO => RELAY,
+        /// Time for which the relay holds a datagram on its way forward, or propagation delay of the hosts'
+        /// links of a fabric (one-way).
+        delay: Duration [up_to_a_day()] = Duration::ZERO => DELAYED,
         /// Time for which the relay holds a datagram on its way back (one-way).
         reverse_delay: Duration [up_to_a_day()] = Duration::ZERO => RELAY,
+        /// Number of leaf switches, each of which has a link to every spine.
+        leaves: u32 [between(1, MAX_SWITCHES)] = 4 => LEAVES,
+        /// Number of hosts of each leaf.
+        hosts: u32 [between(1, MAX_SWITCHES)] = 4 => LEAVES,
+        /// Number of spine switches.
+        spines: u32 [between(1, MAX_SWITCHES)] = 4 => LEAVES,
+        /// Number of ports of each switch of a fat tree, which is even: it has `k`³/4 hosts.
+        k: u32 [between(2, MAX_PORTS)] = 4 => only!(kind: TopologyKind = FatTree),
+        /// Rate of links between switches; by default `rate`.
+        uplink_rate: Option<Rate> [rates()] = None => FABRIC,
+        /// One-way propagation delay of links between switches; by default `delay`.
+        uplink_delay: Option<Duration> [up_to_a_day()] = None => FABRIC,
+        /// Queue of hosts' own ports; by default that of switches.
+        host_queue: Option<Queue> = None => FABRIC,
+        /// Ports of a fabric that differ from the others.
+        port: Vec<FabricPort> = Vec::new() => FABRIC,
+        /// Choice of a switch among links of equal cost: `single` takes the first, `ecmp` goes by a hash of
+        /// the flow, `spray` draws one for each packet, `spray-rr` takes them in turn. `flowlet(GAP)` hashes
+        /// anew after a pause of the flow, `packet-ecmp(paths=N)` by one of N values that the sender draws
+        /// for each packet.
+        routing: Routing = Routing::default() => SWITCHED,
         /// Links of a graph.
         link: Vec<GraphLink> = Vec::new() => only!(kind: TopologyKind = Graph),
         /// Nodes that share a channel (radio).
@@ -53,6 +76,16 @@ section! {
         forward: Direction = Direction::default() => TWO_WAY,
         /// Differences and impairments of the acknowledgements' direction.
         reverse: Direction = Direction::default() => TWO_WAY,
+    }
+}
+
+section! {
+    /// A port of a fabric that differs from the others.
+    pub struct FabricPort {
+        /// Name of its link: the nodes from which and to which it leads, as in `leaf0-spine1`.
+        link: String = String::new(),
+        /// How it differs, and what goes wrong.
+        impair: Direction = Direction::default(),
     }
 }
 
@@ -95,6 +128,8 @@ choices! {
         ParkingLot = "parking-lot", "one flow crosses all bottlenecks, the others one each";
         Chain = "chain", "bottlenecks in a row, flows between any two routers";
         Graph = "graph", "any graph, with shortest-path routes";
+        LeafSpine = "leaf-spine", "a data centre's fabric of two tiers: hosts at leaves, and spines that join all leaves";
+        FatTree = "fat-tree", "a data centre's fabric of three tiers, of switches with k ports";
         LabRouter = "lab-router", "a relay program between two hosts, serial or ideal";
         Radio = "radio", "nodes that share a channel, over which packets hop";
     }
@@ -113,6 +148,19 @@ const MAX_OVERHEAD: Bytes = Bytes(1_000);
 /// A route has at most 255 links, those of the hosts included.
 const MAX_HOPS: u32 = 250;
 
+/// In each role. What they make together has bounds of its own.
+const MAX_SWITCHES: u32 = 4_096;
+/// 3456 hosts.
+const MAX_PORTS: u32 = 24;
+
+const LEAVES: Only<Topology> = only!(kind: TopologyKind = LeafSpine);
+const FABRIC: Only<Topology> = only!(kind: TopologyKind = LeafSpine | FatTree);
+const SWITCHED: Only<Topology> = only!(kind: TopologyKind = Graph | LeafSpine | FatTree);
+const RATED: Only<Topology> =
+    only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain | LeafSpine | FatTree);
+const QUEUED: Only<Topology> =
+    only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain | LabRouter | LeafSpine | FatTree);
+const DELAYED: Only<Topology> = only!(kind: TopologyKind = LabRouter | LeafSpine | FatTree);
 const BOTTLENECK: Only<Topology> = only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain);
 const RELAY: Only<Topology> = only!(kind: TopologyKind = LabRouter);
 const ROUTED: Only<Topology> = only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain | Graph);
@@ -120,7 +168,7 @@ const ROUTED: Only<Topology> = only!(kind: TopologyKind = Dumbbell | ParkingLot 
 const TWO_WAY: Only<Topology> =
     only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain | LabRouter);
 
-/// A node of a graph by name, or a router of a chain by number, counted from 0.
+/// A node of a graph or a host of a fabric by name, or a router of a chain by number, counted from 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Node(pub String);
 
@@ -140,6 +188,30 @@ impl<'de> Deserialize<'de> for Node {
 }
 
 impl Topology {
+    /// Whether it is a fabric, whose flows may run between any hosts.
+    pub(crate) fn is_fabric(&self) -> bool {
+        matches!(self.kind, TopologyKind::LeafSpine | TopologyKind::FatTree)
+    }
+
+    /// Number of hosts of a fabric.
+    pub(crate) fn host_count(&self) -> u32 {
+        match self.kind {
+            TopologyKind::FatTree => self.k * self.k * self.k / 4,
+            _ => self.leaves.saturating_mul(self.hosts),
+        }
+    }
+
+    /// The round trip that `bdp` refers to: of a fabric, between hosts that are farthest from each other.
+    pub(crate) fn longest_rtt(&self) -> Duration {
+        let uplink = self.uplink_delay.unwrap_or(self.delay);
+        match self.kind {
+            TopologyKind::LeafSpine if self.leaves == 1 => self.delay.saturating_mul(4),
+            TopologyKind::LeafSpine => (self.delay + uplink).saturating_mul(4),
+            TopologyKind::FatTree => (self.delay + uplink + uplink).saturating_mul(4),
+            _ => self.rtt,
+        }
+    }
+
     /// The nodes at which a flow may begin or end, in the order of their numbers; none where flows
     /// have no choice.
     pub fn nodes(&self) -> Vec<String> {
@@ -156,6 +228,9 @@ impl Topology {
                     }
                 }
                 nodes
+            }
+            TopologyKind::LeafSpine | TopologyKind::FatTree => {
+                (0..self.host_count()).map(|host| format!("h{host}")).collect()
             }
             TopologyKind::Radio => (0..self.radio.nodes()).map(|node| node.to_string()).collect(),
         }
@@ -175,9 +250,10 @@ impl Topology {
 
     /// Every queue that is written down, with its key.
     pub(crate) fn queues(&self) -> Vec<(String, &Queue)> {
-        let Self { queue, forward, reverse, .. } = self;
+        let Self { queue, host_queue, forward, reverse, .. } = self;
         let shared = [
             ("topology.queue", queue),
+            ("topology.host_queue", host_queue),
             ("topology.forward.queue", &forward.queue),
             ("topology.reverse.queue", &reverse.queue),
         ];
@@ -190,6 +266,11 @@ impl Topology {
             queues.push((format!("{key}.queue"), &link.queue));
             let there = link.impair.queue.as_ref();
             queues.extend(there.map(|queue| (format!("{key}.impair.queue"), queue)));
+        }
+        for (index, port) in self.port.iter().enumerate() {
+            let queue = port.impair.queue.as_ref();
+            queues
+                .extend(queue.map(|queue| (format!("topology.port.{index}.impair.queue"), queue)));
         }
         queues
     }
@@ -209,16 +290,19 @@ impl Topology {
 
     /// Every queue that is written down, to change it.
     fn queues_mut(&mut self) -> impl Iterator<Item = &mut Queue> {
-        let Self { queue, forward, reverse, link, .. } = self;
-        let shared = [queue, &mut forward.queue, &mut reverse.queue].into_iter().flatten();
+        let Self { queue, host_queue, forward, reverse, link, port, .. } = self;
+        let shared = [queue, host_queue, &mut forward.queue, &mut reverse.queue];
+        let shared = shared.into_iter().flatten();
+        let of_ports = port.iter_mut().filter_map(|port| port.impair.queue.as_mut());
         let of_links = link.iter_mut().flat_map(|link| {
             [Some(&mut link.queue), link.impair.queue.as_mut()].into_iter().flatten()
         });
-        shared.chain(of_links)
+        shared.chain(of_links).chain(of_ports)
     }
 }
 
 form! {
     Node => "name of a node or number of a router",
     Vec<GraphLink> => "list of sections",
+    Vec<FabricPort> => "list of sections",
 }

@@ -20,6 +20,8 @@ kinds! {
         Rate(Messages) = "rate", "sends messages at a constant rate";
         OnOff(Periods) = "on-off", "sends at a rate or as much as it can, is silent, sends again";
         FlowSizes(Connections) = "flow-sizes", "makes connections at random times, with sizes from a distribution, at a load";
+        Incast(Incast) = "incast", "at random times, several hosts of a fabric send to one at once";
+        Permutation(Permutation) = "permutation", "every host of a fabric sends a number of bytes to another, and receives as many";
     }
 }
 
@@ -89,14 +91,37 @@ section! {
 section! {
     /// Connections that come and go.
     pub struct Connections {
-        /// Distribution of connection sizes: `web-search`, `data-mining`, or a file in the scenario's
-        /// folder. Each line of it has a size in bytes and the share of connections up to that size.
+        /// Distribution of connection sizes: `web-search`, `data-mining`, `fb-hadoop`, `ali-storage`,
+        /// `google-rpc`, or a file in the scenario's folder. Each line of it has a size in bytes and the share of connections up to that size.
         sizes: Sizes = Sizes::default(),
         /// Average load of the slowest link on the route by the data packets of connections, each sent
-        /// once.
+        /// once. In a fabric: of the hosts' links, or of the one host's where `from` or `to` is a host.
         load: Ratio [above(Ratio::ZERO)] = Ratio::from_percent(60),
         /// Number of connections; by default those that arrive until the end.
         arrivals: Option<u64> [between(1, MAX_ARRIVALS)] = None,
+    }
+}
+
+section! {
+    /// Several hosts that send to one at once, again and again.
+    pub struct Incast {
+        /// Number of hosts that send.
+        senders: u32 [at_least(1)] = 8,
+        /// Bytes that each of them sends.
+        size: Bytes [message()] = Bytes(500_000),
+        /// Average load of the hosts' links by the data packets, each sent once; of the receiver's link where
+        /// `to` is a host.
+        load: Ratio [above(Ratio::ZERO)] = Ratio::from_percent(2),
+        /// Number of times; by default until the end.
+        arrivals: Option<u64> [between(1, MAX_ARRIVALS)] = None,
+    }
+}
+
+section! {
+    /// Every host sends to one other.
+    pub struct Permutation {
+        /// Bytes that each of them sends.
+        size: Bytes [message()] = Bytes(1_000_000),
     }
 }
 
@@ -133,8 +158,13 @@ impl Workload {
             Self::OnOff(Periods { size, rate, on, off, spread: Word(spread) }) => {
                 Model::OnOff(OnOff { on, off, spread, rate, size })
             }
-            Self::FlowSizes(_) => return None,
+            Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_) => return None,
         })
+    }
+
+    /// Whether it makes connections while a run goes on.
+    pub(crate) fn makes_connections(&self) -> bool {
+        matches!(self, Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_))
     }
 
     /// What its keys demand of each other and of what carries it.
@@ -160,10 +190,12 @@ impl Workload {
             Self::Bulk(_) | Self::File(_) | Self::OnOff(Periods { rate: None, .. }) => Ok(()),
             Self::Request(_) | Self::PoissonRequest(_) => needs_connection(NO_ANSWER),
             Self::Rate(Messages { size, .. }) | Self::OnOff(Periods { size, .. }) => fits(*size),
-            Self::FlowSizes(Connections { sizes, .. }) => {
+            Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_) => {
                 needs_connection("over udp no connection tells when it is done")?;
                 let allowed = "only our own connections come and go";
-                require(carrier != Carrier::Foreign, key("kind"), "'flow-sizes'", allowed)?;
+                let kind = format!("'{}'", self.kind());
+                require(carrier != Carrier::Foreign, key("kind"), kind, allowed)?;
+                let Self::FlowSizes(Connections { sizes, .. }) = self else { return Ok(()) };
                 let sizes = sizes.distribution();
                 sizes.map(drop).map_err(|message| Problem::new(key("sizes"), message))
             }

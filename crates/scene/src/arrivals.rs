@@ -1,20 +1,22 @@
 //! A flow of many connections: they come at random times, with sizes from a distribution.
 //!
 //! The times are a Poisson process. Times and sizes are drawn from streams of the flow's name, and from
-//! nothing else: whatever carries the connections, they come at the same times with the same sizes. A
-//! connection lives in the world as a flow of its own while it lasts; what is left of it afterwards is an
+//! nothing else: whatever carries the connections, they come at the same times with the same sizes.
+//! Where switches choose among links, the hosts between which connections run are drawn from a third such
+//! stream. A connection lives in the world as a flow of its own while it lasts; what is left of it afterwards is an
 //! [`Arrival`] and its part in the sums and distributions here.
 
 use weir_trace::{ArrivalRow, FlowRow};
 use weir_transport::Config;
-use weir_units::{Bytes, Instant, Rng, stream};
+use weir_units::{Bytes, Duration, Instant, Rng, stream};
 
 use crate::app::Client;
 use crate::flow_stats::{FlowEnd, FlowStats, Totals};
 use crate::medium::Medium;
+use crate::pattern::Batch;
 use crate::reliable::{FlowInit, Origin, ReliableFlow};
 use crate::side::Side;
-use crate::spec::{FlowSizes, FlowSpec, MeasureSpec, Workload};
+use crate::spec::{FlowSizes, FlowSpec, MeasureSpec, Pattern, Workload};
 
 /// The flow that the connections make up.
 pub(crate) struct Source {
@@ -25,6 +27,13 @@ pub(crate) struct Source {
     seed: u64,
     times: Rng,
     sizes: Rng,
+    ends: Rng,
+    /// Of connections that come at once.
+    jitter: Duration,
+    /// Those that come now.
+    batch: Batch,
+    /// How often connections have come.
+    batches: u64,
     stop: Option<Instant>,
     /// When the next connection comes; none comes any more if there is no such time.
     next: Option<Instant>,
@@ -63,7 +72,10 @@ impl Source {
         seed: u64,
     ) -> Self {
         let named = |purpose: &str| stream(seed, &format!("flow {} {purpose}", flow.name));
-        let start = flow.drawn_start(seed);
+        let (start, jitter) = match spec.pattern {
+            Pattern::One | Pattern::Pair(_) => (flow.drawn_start(seed), Duration::ZERO),
+            Pattern::Incast { .. } | Pattern::Permutation { .. } => (flow.start, flow.start_jitter),
+        };
         let mut source = Self {
             index,
             name: flow.name.clone(),
@@ -72,6 +84,10 @@ impl Source {
             seed,
             times: named("arrivals"),
             sizes: named("sizes"),
+            ends: named("ends"),
+            jitter,
+            batch: Batch::default(),
+            batches: 0,
             stop: flow.stop,
             next: None,
             made: 0,
@@ -94,17 +110,35 @@ impl Source {
         self.next
     }
 
-    /// The connection whose time has come, as flow `index`.
+    /// The time of connections has come: returns how many come at once. Each is to be
+    /// [spawned](Self::spawn).
+    pub(crate) fn begin_batch(&mut self) -> usize {
+        self.batches += 1;
+        self.batch.draw(&self.spec.pattern, &mut self.ends);
+        if let Some(now) = self.next {
+            self.draw_next(now);
+        }
+        self.batch.len()
+    }
+
+    /// One of the connections whose time has come, as flow `index`.
     pub(crate) fn spawn<M: Medium>(&mut self, index: u32, net: &mut M) -> ReliableFlow {
-        let start = net.now();
         let size = self.spec.sizes.draw(&mut self.sizes);
         let number = self.made;
         self.made += 1;
         self.under_way += 1;
-        self.draw_next(start);
         let named = |purpose: &str| {
             stream(self.seed, &format!("flow {} arrival {number} {purpose}", self.name))
         };
+        let start = match self.jitter {
+            Duration::ZERO => net.now(),
+            most => net.now() + named("start").duration_up_to(most),
+        };
+        let ends = self.batch.next();
+        match net.net().chooses() {
+            true => net.net_mut().add_flow_between(self.index, ends, named("path")),
+            false => net.net_mut().add_flow(self.index),
+        }
         let workload = Workload::File { size };
         let init = FlowInit {
             index,
@@ -115,7 +149,7 @@ impl Source {
             start,
             rngs: [named("sender"), named("receiver")],
             max_acks: 0,
-            origin: Some(Origin { source: self.index, number }),
+            origin: Some(Origin { source: self.index, number, ends }),
         };
         let mut flow = ReliableFlow::new(init);
         if self.warm {
@@ -181,18 +215,21 @@ impl Source {
 
     fn draw_next(&mut self, after: Instant) {
         let at = after.saturating_add(self.times.exponential(self.spec.mean_gap));
-        let more = self.spec.count.is_none_or(|count| self.made < count);
+        let more = self.spec.count.is_none_or(|count| self.batches < count);
         self.next = Some(at).filter(|at| more && self.stop.is_none_or(|stop| *at < stop));
     }
 
     fn arrival(&self, number: u64, flow: &ReliableFlow, failure: Option<String>) -> Arrival {
         let end = flow.stream.stats.completed().map(|(_, end)| end);
+        let ends = flow.origin.and_then(|origin| origin.ends);
         let start = flow.stream.stats.start;
         let counts = flow.stream.stats.counts();
         let size = flow.size().map_or(0, Bytes::get);
         let row = ArrivalRow {
             flow: self.index,
             arrival: number,
+            from_node: ends.map(|ends| ends.from),
+            to_node: ends.map(|ends| ends.to),
             start_s: start.as_secs_f64(),
             size_bytes: size,
             fct_s: end.map(|end| end.saturating_since(start).as_secs_f64()),

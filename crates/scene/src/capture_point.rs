@@ -129,6 +129,7 @@ mod tests {
         };
         RunSpec {
             radio: None,
+            fabric: None,
             links: topology.links,
             flows: topology.routes.into_iter().enumerate().map(flow).collect(),
             measure: MeasureSpec::default(),

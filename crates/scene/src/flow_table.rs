@@ -83,13 +83,14 @@ impl FlowTable {
         }
     }
 
-    /// A connection of a flow of many comes.
+    /// A connection of a flow of many comes, or several at once.
     pub fn on_arrival<M: Medium>(&mut self, flow: u32, net: &mut M) {
-        let index = (self.flows.len() + self.arrivals.len()) as u32;
+        let first = (self.flows.len() + self.arrivals.len()) as u32;
         let Some(source) = self.flows[flow as usize].source() else { return };
-        net.net_mut().add_flow(flow);
-        self.arrivals.push(Some(Box::new(source.spawn(index, net))));
-        self.open += 1;
+        for index in (first..).take(source.begin_batch()) {
+            self.arrivals.push(Some(Box::new(source.spawn(index, net))));
+            self.open += 1;
+        }
         self.expect_arrival(flow, net);
     }
 
@@ -190,7 +191,9 @@ mod tests {
     use crate::network::Network;
     use crate::queue::WheelQueue;
     use crate::sizes::SizeDistribution;
-    use crate::spec::{Ends, FlowSizes, FlowSpec, LinkSpec, MeasureSpec, TransportSpec, Workload};
+    use crate::spec::{
+        Ends, FlowSizes, FlowSpec, LinkSpec, MeasureSpec, Pattern, TransportSpec, Workload,
+    };
 
     const COUNT: u64 = 2_000;
 
@@ -204,7 +207,12 @@ mod tests {
         };
         let sizes = SizeDistribution::new(&[(1_000, 0.0), (20_000, 1.0)]).expect("sizes");
         let (sizes, mean_gap) = (Arc::new(sizes), Duration::from_millis(5));
-        let workload = Workload::FlowSizes(FlowSizes { sizes, mean_gap, count: Some(COUNT) });
+        let workload = Workload::FlowSizes(FlowSizes {
+            sizes,
+            mean_gap,
+            count: Some(COUNT),
+            pattern: Pattern::One,
+        });
         let flow = FlowSpec {
             name: "web".to_owned(),
             route_forward: vec![0],
@@ -220,6 +228,7 @@ mod tests {
         RunSpec {
             links: vec![link("there"), link("back")],
             radio: None,
+            fabric: None,
             flows: vec![flow],
             measure,
         }

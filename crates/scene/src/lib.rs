@@ -7,6 +7,7 @@
 mod aggregate;
 mod app;
 mod arrivals;
+mod balancer;
 mod capture_point;
 mod check;
 mod datagrams;
@@ -16,6 +17,7 @@ mod flow;
 mod flow_stats;
 mod flow_table;
 mod foreign;
+mod forwarding;
 mod hosted_flow;
 mod kernel_flow;
 mod last_sample;
@@ -25,6 +27,7 @@ mod meter;
 mod network;
 mod outcome;
 mod packet;
+mod pattern;
 mod periods;
 mod probe;
 mod program;
@@ -53,6 +56,7 @@ pub use flow::Flow;
 pub use flow_stats::FlowEnd;
 pub use flow_table::FlowTable;
 pub use foreign::{ForeignEnd, ForeignEvent, ForeignStack, ForeignState};
+pub use forwarding::{Forwarding, OneWay};
 pub use kernel_flow::{ConnectionSample, KernelFlow, PathStats};
 pub use link::{CaptureFilter, HostedLink, LinkCrossing, LinkEnd, PacketLink};
 pub use medium::Medium;
@@ -68,8 +72,9 @@ pub use run_log::{ResendCause, Resent, RunLog};
 pub use side::Side;
 pub use sizes::SizeDistribution;
 pub use spec::{
-    Ends, FlowSizes, FlowSpec, LinkSpec, MeasureSpec, Movement, OnOff, PeriodSpread, Places,
-    RadioPath, RadioSpec, Routing, RunSpec, TransportSpec, UdpConfig, Workload,
+    Balancing, Ends, FabricEnds, FabricSpec, FlowSizes, FlowSpec, HostChoice, HostPair, LinkSpec,
+    MeasureSpec, Movement, OnOff, Pattern, PeriodSpread, Places, RadioPath, RadioSpec, Routing,
+    RunSpec, TransportSpec, UdpConfig, Workload,
 };
 pub use validate::{MAX_DATAGRAM, MAX_PACKET, validate};
 pub use wire::{FIRST_CAPTURED_PORT, Wire};

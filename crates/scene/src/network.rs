@@ -1,19 +1,22 @@
 //! The links and the event queue: packets go in, their arrivals become events.
 
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
 use weir_radio::Notice;
-use weir_units::{Duration, Instant};
+use weir_units::{Duration, Instant, Rng};
 
+use crate::balancer::{Balancer, CHOSEN};
 use crate::check::TraceHash;
 use crate::error::SpecError;
+use crate::forwarding::Forwarding;
 use crate::link::{HostedLink, PacketLink};
 use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
 use crate::radio::{HostedRadio, Medium, RadioOutput, reason_name};
 use crate::run_log::RunLog;
 use crate::side::{Side, wake_up};
-use crate::spec::{FlowSpec, LinkSpec, RunSpec};
+use crate::spec::{FlowSpec, HostPair, LinkSpec, RunSpec};
 
 /// Everything that flows share.
 pub struct Network<Q, L: Debug = ()> {
@@ -31,6 +34,10 @@ pub struct Network<Q, L: Debug = ()> {
     route_of: Vec<u32>,
     /// Links that have an event pending: while there are any, packets are in flight.
     busy_links: usize,
+    /// Where switches choose among links.
+    balancer: Option<Box<Balancer>>,
+    /// Of connections between hosts that were drawn, the way by its numbers of links, forward and back.
+    drawn_routes: BTreeMap<[u8; 2], u32>,
     /// Where flows go over radio in place of links.
     radio: Option<Box<dyn Medium<L>>>,
     /// When the pending event of the radio network is due; one at any other time is outdated.
@@ -42,7 +49,7 @@ pub struct Network<Q, L: Debug = ()> {
     senders_wait: bool,
 }
 
-/// Where a flow's packets go.
+/// Where a flow's packets go: over these links, of which `CHOSEN` is one that a switch chooses.
 struct Routes {
     forward: Box<[u32]>,
     reverse: Box<[u32]>,
@@ -75,15 +82,22 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         let links: Result<Vec<HostedLink<L>>, SpecError> =
             spec.links.iter().map(|link| HostedLink::new(link, seed)).collect();
         let end = Instant::ZERO + spec.measure.duration;
+        let balancer = spec.fabric.as_ref().map(|fabric| Balancer::new(fabric, &spec.flows, seed));
+        let routes = (0u32..).zip(&spec.flows).map(|(index, flow)| match &balancer {
+            Some(balancer) => Routes::chosen(index, flow, &spec.links, balancer),
+            None => Routes::new(flow, &spec.links),
+        });
         Ok(Self {
             now: Instant::ZERO,
             links: links?,
             notes: RunLog::new(spec.flows.len(), spec.measure.max_events),
             queue: Q::default(),
             spare: Vec::new(),
-            routes: spec.flows.iter().map(|flow| Routes::new(flow, &spec.links)).collect(),
+            routes: routes.collect(),
             route_of: (0u32..).zip(&spec.flows).map(|(index, _)| index).collect(),
             busy_links: 0,
+            balancer: balancer.map(Box::new),
+            drawn_routes: BTreeMap::new(),
             radio: None,
             radio_armed: None,
             end,
@@ -132,6 +146,47 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         self.notes.add_flow();
     }
 
+    /// The ends of the next flow that is added, where switches choose: those of `like` unless it has
+    /// others. `rng` is its stream.
+    pub(crate) fn add_flow_between(&mut self, like: u32, ends: Option<HostPair>, rng: Rng) {
+        self.add_flow(like);
+        let Some(balancer) = &mut self.balancer else { return };
+        balancer.add_flow(ends.unwrap_or_else(|| balancer.ends(like)), rng);
+        let Some(HostPair { from, to }) = ends else { return };
+        let tables = balancer.forwarding();
+        let hops = [tables.hops(from, to), tables.hops(to, from)].map(Option::unwrap_or_default);
+        let routes = &mut self.routes;
+        let route = *self.drawn_routes.entry(hops).or_insert_with(|| {
+            routes.push(Routes::all_chosen(hops));
+            (routes.len() - 1) as u32
+        });
+        if let Some(last) = self.route_of.last_mut() {
+            *last = route;
+        }
+    }
+
+    /// Whether the ways of packets are chosen.
+    pub(crate) fn chooses(&self) -> bool {
+        self.balancer.is_some()
+    }
+
+    /// The routes of a flow between two hosts, forward and back, over the fastest links that switches may
+    /// choose; `speed` of a link says how fast it is.
+    pub(crate) fn widest_routes(
+        &self,
+        flow: &FlowSpec,
+        ends: HostPair,
+        speed: &dyn Fn(usize) -> u64,
+    ) -> Option<[Vec<usize>; 2]> {
+        let tables = self.balancer.as_ref()?.forwarding();
+        let way = |example, from, to| {
+            let [before, behind] = own_links(example, tables);
+            Some([before, &tables.widest_path(from, to, speed)?, behind].concat())
+        };
+        let HostPair { from, to } = ends;
+        Some([way(&flow.route_forward, from, to)?, way(&flow.route_reverse, to, from)?])
+    }
+
     /// How many monitored links lie on a flow's way.
     pub fn routers(&self, flow: u32, direction: Direction) -> u8 {
         let [forward, reverse] = self.route(flow).routers;
@@ -161,7 +216,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             return self.arm_radio();
         }
         let first = self.route(packet.flow).towards(packet.direction)[usize::from(packet.hop)];
-        self.offer(first, packet);
+        self.offer(first, packet, None);
     }
 
     /// Takes back the memory of a packet that has arrived, for a new one.
@@ -171,9 +226,28 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
     }
 
     #[inline(always)]
-    fn offer(&mut self, index: u32, packet: Box<Packet<L>>) {
-        self.links[index as usize].offer(self.now, packet);
+    fn offer(&mut self, index: u32, packet: Box<Packet<L>>, crossed: Option<u32>) {
+        let Some(link) = self.links.get_mut(index as usize) else {
+            return self.offer_chosen(packet, crossed);
+        };
+        link.offer(self.now, packet);
         self.settle(index);
+    }
+
+    /// Puts a packet onto the link that the switch at the end of link `crossed` chooses, or its sender.
+    #[inline(never)]
+    fn offer_chosen(&mut self, packet: Box<Packet<L>>, crossed: Option<u32>) {
+        let route = self.route(packet.flow).towards(packet.direction);
+        let later = &route[usize::from(packet.hop) + 1..];
+        let links_left = later.iter().take_while(|link| **link == CHOSEN).count();
+        let Some(balancer) = &mut self.balancer else { return };
+        match balancer.next(self.now, &packet, crossed, links_left) {
+            Ok(index) => {
+                self.links[index as usize].offer(self.now, packet);
+                self.settle(index);
+            }
+            Err(what) => self.notes.violate(what),
+        }
     }
 
     /// Handles a link's event: forwards what came out of it, and hands over what has arrived.
@@ -196,7 +270,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             packet.hop += 1;
             let route = self.route(packet.flow).towards(packet.direction);
             match route.get(usize::from(packet.hop)) {
-                Some(next) => self.offer(*next, packet),
+                Some(next) => self.offer(*next, packet, Some(index)),
                 None => arrived(self, packet),
             }
         }
@@ -253,9 +327,12 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         self.radio.as_ref().map(|radio| radio.hosted().route_changes(flow as usize))
     }
 
-    /// The nodes between which a flow runs over radio.
+    /// The nodes between which a flow runs over radio or in a fabric.
     pub(crate) fn flow_ends(&self, flow: u32) -> Option<(u32, u32)> {
-        self.radio.as_ref().map(|radio| radio.hosted().flow_ends(flow as usize))
+        let in_fabric = self.balancer.as_ref().map(|balancer| balancer.ends(flow));
+        let in_fabric = in_fabric.map(|HostPair { from, to }| (from, to));
+        in_fabric
+            .or_else(|| self.radio.as_ref().map(|radio| radio.hosted().flow_ends(flow as usize)))
     }
 
     /// The radio network.
@@ -275,8 +352,15 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 
     /// The link that a flow's sender puts its packets on.
     pub fn entry(&mut self, flow: u32) -> &mut PacketLink<L> {
-        let index = self.route(flow).forward[0];
+        let index = self.first_link(flow);
         &mut self.links[index as usize].link
+    }
+
+    fn first_link(&self, flow: u32) -> u32 {
+        match (self.route(flow).forward[0], &self.balancer) {
+            (CHOSEN, Some(balancer)) => balancer.entry(flow),
+            (index, _) => index,
+        }
     }
 
     /// Until when that link keeps the sender waiting before it hands over another packet.
@@ -287,8 +371,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 
     #[inline(never)]
     fn crowded_entry(&self, flow: u32) -> Option<Instant> {
-        let index = self.route(flow).forward[0];
-        let first = &self.links[index as usize];
+        let first = &self.links[self.first_link(flow) as usize];
         if first.one_at_a_time { first.link.next_time() } else { None }
     }
 
@@ -357,6 +440,14 @@ fn note_drops<L: Clone>(notes: &mut RunLog, index: u32, link: &mut HostedLink<L>
     });
 }
 
+/// A flow's own links, before and behind those among which switches choose.
+fn own_links<'a>(route: &'a [usize], tables: &Forwarding) -> [&'a [usize]; 2] {
+    let is_own = |link: &&usize| tables.head(**link as u32).is_none();
+    let (before, rest) = route.split_at(route.iter().take_while(is_own).count());
+    let behind = rest.iter().rev().take_while(is_own).count();
+    [before, &rest[rest.len() - behind..]]
+}
+
 impl Routes {
     fn new(flow: &FlowSpec, links: &[LinkSpec]) -> Self {
         let indices = |route: &[usize]| route.iter().map(|&link| link as u32).collect();
@@ -369,6 +460,39 @@ impl Routes {
             reverse: indices(&flow.route_reverse),
             routers: [routers(&flow.route_forward), routers(&flow.route_reverse)],
         }
+    }
+
+    /// The routes of flow `index` where switches choose. As far as there is one link alone to take from the
+    /// ends, it is known.
+    fn chosen(index: u32, flow: &FlowSpec, links: &[LinkSpec], balancer: &Balancer) -> Self {
+        let HostPair { from, to } = balancer.ends(index);
+        let tables = balancer.forwarding();
+        let way = |example: &[usize], from: u32, to: u32| {
+            let [before, behind] = own_links(example, tables);
+            let mut way: Vec<u32> = before.iter().map(|link| *link as u32).collect();
+            let mut node = Some(from);
+            for _ in 0..tables.hops(from, to).unwrap_or_default() {
+                let only = node.and_then(|node| match tables.choices(node, to) {
+                    [only] => Some(*only),
+                    _ => None,
+                });
+                node = only.and_then(|link| tables.head(link));
+                way.push(only.unwrap_or(CHOSEN));
+            }
+            way.extend(behind.iter().map(|link| *link as u32));
+            way.into_boxed_slice()
+        };
+        Self {
+            forward: way(&flow.route_forward, from, to),
+            reverse: way(&flow.route_reverse, to, from),
+            ..Self::new(flow, links)
+        }
+    }
+
+    /// Routes of these numbers of links, forward and back, all of which switches choose.
+    fn all_chosen(hops: [u8; 2]) -> Self {
+        let [forward, reverse] = hops.map(|hops| vec![CHOSEN; usize::from(hops)].into());
+        Self { forward, reverse, routers: hops }
     }
 
     #[inline]

@@ -1,7 +1,10 @@
 //! Recorder of a run: samples while it runs, and the result tables at its end.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use weir_net::Service;
 use weir_trace::{ArrivalRow, FlowRow, LinkRow, QueueRow, SampleRow, SummaryRow, jain_index};
 use weir_units::{Bytes, Instant};
 
@@ -13,7 +16,7 @@ use crate::outcome::Outcome;
 use crate::probe::LinkProbe;
 use crate::queue::EventQueue;
 use crate::run_log::RunLog;
-use crate::spec::{FlowSpec, RunSpec, Workload};
+use crate::spec::{FlowSpec, HostPair, RunSpec, Workload};
 
 /// Samples of a run, apart from each flow's own statistics.
 #[derive(Debug)]
@@ -148,17 +151,36 @@ fn flow_row<Q: EventQueue, L: Clone + Debug>(
     spec: &RunSpec,
     net: &Network<Q, L>,
 ) -> FlowRow {
-    let capacity = |from, to| capacity_mbps(&described.route_forward, spec, net, from, to);
+    let ends = net.flow_ends(index);
+    let route = route(described, ends.map(|(from, to)| HostPair { from, to }), spec, net);
+    let capacity = |from, to| capacity_mbps(&route[0], spec, net, from, to);
     let mut row = flow.flow_stats().row(index, described, capacity);
     if let (Workload::File { size }, Some(span)) =
         (&described.workload, flow.flow_stats().completed())
     {
-        row.slowdown = slowdown(*size, span, described, spec, net);
+        row.slowdown = slowdown(*size, span, &route, spec, net);
     }
     row.route_changes = net.route_changes(index);
-    (row.from_node, row.to_node) = net.flow_ends(index).unzip();
+    (row.from_node, row.to_node) = ends.unzip();
     flow.forget_unknown(&mut row);
     row
+}
+
+/// The links that a flow crosses forward and back; where switches choose, the fastest that it may.
+fn route<'a, Q: EventQueue, L: Clone + Debug>(
+    described: &'a FlowSpec,
+    ends: Option<HostPair>,
+    spec: &RunSpec,
+    net: &Network<Q, L>,
+) -> [Cow<'a, [usize]>; 2] {
+    let speed = |link: usize| match &spec.links[link].config.service {
+        Service::Rate(rate) | Service::Shaper { rate, .. } => rate.initial.as_bits_per_sec(),
+        _ => u64::MAX,
+    };
+    match ends.and_then(|ends| net.widest_routes(described, ends, &speed)) {
+        Some(ways) => ways.map(Cow::Owned),
+        None => [&described.route_forward, &described.route_reverse].map(|way| way.into()),
+    }
 }
 
 /// The capacity of the monitored link on a route, or else of the slowest.
@@ -190,17 +212,21 @@ fn slowest_mbps<Q, L: Clone + Debug>(
 }
 
 /// What remains of the connections of flows of many.
-fn arrivals<Q, L: Clone + Debug>(
+fn arrivals<Q: EventQueue, L: Clone + Debug>(
     spec: &RunSpec,
     flows: &mut [Flow],
     net: &Network<Q, L>,
 ) -> Vec<ArrivalRow> {
     let mut rows = Vec::new();
     for (flow, described) in flows.iter_mut().zip(&spec.flows) {
+        let mut routes = BTreeMap::new();
         rows.extend(flow.take_arrivals().into_iter().map(|arrival| {
             let size = Bytes(arrival.row.size_bytes);
             let span = arrival.end.map(|end| (arrival.start, end));
-            let slowdown = span.and_then(|span| slowdown(size, span, described, spec, net));
+            let ends = arrival.row.from_node.zip(arrival.row.to_node);
+            let ends = ends.map(|(from, to)| HostPair { from, to });
+            let route = routes.entry(ends).or_insert_with(|| route(described, ends, spec, net));
+            let slowdown = span.and_then(|span| slowdown(size, span, route, spec, net));
             ArrivalRow { slowdown, ..arrival.row }
         }));
     }
@@ -212,12 +238,12 @@ fn arrivals<Q, L: Clone + Debug>(
 fn slowdown<Q, L: Clone + Debug>(
     size: Bytes,
     (from, to): (Instant, Instant),
-    described: &FlowSpec,
+    [forward, reverse]: &[Cow<'_, [usize]>; 2],
     spec: &RunSpec,
     net: &Network<Q, L>,
 ) -> Option<f64> {
-    let mbps = slowest_mbps(&described.route_forward, net, from, to)?;
-    let links = described.route_forward.iter().chain(&described.route_reverse);
+    let mbps = slowest_mbps(forward, net, from, to)?;
+    let links = forward.iter().chain(reverse.iter());
     let delay = |index: &usize| spec.links[*index].config.delay.initial.as_secs_f64();
     let ideal = size.get() as f64 * 8e-6 / mbps + links.map(delay).sum::<f64>();
     Some((to - from).as_secs_f64() / ideal)

@@ -16,7 +16,7 @@ use crate::last_sample::LastSample;
 use crate::medium::Medium;
 use crate::packet::{Body, IP_HEADER, Packet};
 use crate::side::Side;
-use crate::spec::Workload;
+use crate::spec::{HostPair, Workload};
 use crate::stream_flow::StreamFlow;
 
 /// A flow over a reliable connection.
@@ -40,6 +40,8 @@ pub(crate) struct ReliableFlow {
 pub(crate) struct Origin {
     pub(crate) source: u32,
     pub(crate) number: u64,
+    /// The hosts between which it runs, if they were drawn.
+    pub(crate) ends: Option<HostPair>,
 }
 
 /// What a flow over a reliable connection begins with.

@@ -1,5 +1,6 @@
 //! What a run consists of, in plain Rust: links, flows over them, and what is measured.
 
+mod fabric;
 mod radio;
 
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use weir_net::LinkConfig;
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
 
+pub use self::fabric::{Balancing, FabricEnds, FabricSpec, HostChoice, HostPair};
 pub use self::radio::{Movement, Places, RadioPath, RadioSpec, Routing};
 use crate::foreign::ForeignStack;
 use crate::program::ProgramSpec;
@@ -20,6 +22,9 @@ pub struct RunSpec {
     pub links: Vec<LinkSpec>,
     /// Nodes that share a channel, over which all flows go in place of links.
     pub radio: Option<RadioSpec>,
+    /// Switches that choose among links. The routes of flows are examples then: of the links of its
+    /// forwarding tables, packets cross as many, but others.
+    pub fabric: Option<FabricSpec>,
     /// The flows.
     pub flows: Vec<FlowSpec>,
     /// What is recorded, and for how long.
@@ -159,10 +164,37 @@ pub enum Workload {
 pub struct FlowSizes {
     /// How large they are.
     pub sizes: Arc<SizeDistribution>,
-    /// From one to the next, on average.
+    /// From one to the next, on average. Zero: all at the start.
     pub mean_gap: Duration,
     /// Maximum number; `None`: unlimited.
     pub count: Option<u64>,
+    /// What comes each time.
+    pub pattern: Pattern,
+}
+
+/// The connections that a flow of many makes at once, and between which hosts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Pattern {
+    /// One, between the ends of the flow.
+    #[default]
+    One,
+    /// One, between hosts that are drawn for it.
+    Pair(FabricEnds),
+    /// One from each of several other hosts to one receiver. The jitter of the flow's start is that of each.
+    Incast {
+        /// The receiver, drawn each time unless it is given.
+        to: HostChoice,
+        /// Number of hosts, of which senders are drawn.
+        hosts: u32,
+        /// How many of them send.
+        senders: u32,
+    },
+    /// One from each host to another, so that each also receives one. The jitter of the flow's
+    /// start is that of each.
+    Permutation {
+        /// How many hosts.
+        hosts: u32,
+    },
 }
 
 /// A source that is on and off in turn, beginning with on.

@@ -5,6 +5,7 @@
 
 mod chain;
 mod dumbbell;
+mod fabric;
 mod graph;
 mod lab_router;
 
@@ -17,6 +18,7 @@ use crate::spec::LinkSpec;
 
 pub use chain::{Chain, Hop, Span, parking_lot_spans};
 pub use dumbbell::Dumbbell;
+pub use fabric::{Fabric, Port, Tier};
 pub use graph::{Edge, Graph};
 pub use lab_router::{LabRouter, Relay};
 

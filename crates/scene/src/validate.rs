@@ -181,8 +181,10 @@ fn check_workload(flow: &FlowSpec, first_link: Option<&LinkConfig>) -> Result<()
             lasting("on", on)?;
             rate.map_or(Ok(()), |rate| check_rate(rate, size))?;
         }
-        Workload::FlowSizes(FlowSizes { mean_gap, .. }) => {
-            lasting("mean_gap", mean_gap)?;
+        Workload::FlowSizes(FlowSizes { mean_gap, count, .. }) => {
+            if count.is_none() {
+                lasting("mean_gap", mean_gap)?;
+            }
             if first_link.is_none() {
                 return Err("connections that come at random go over links, not radio".into());
             }

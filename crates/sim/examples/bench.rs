@@ -13,8 +13,8 @@ use std::sync::Arc;
 use weir_net::{Limit, LinkConfig};
 use weir_scene::topology::{Access, Dumbbell};
 use weir_scene::{
-    Ends, FlowSizes, FlowSpec, MeasureSpec, Outcome, RunSpec, SizeDistribution, TransportSpec,
-    Workload,
+    Ends, FlowSizes, FlowSpec, MeasureSpec, Outcome, Pattern, RunSpec, SizeDistribution,
+    TransportSpec, Workload,
 };
 use weir_sim::run;
 use weir_transport::Config;
@@ -115,6 +115,7 @@ impl Case {
         });
         RunSpec {
             radio: None,
+            fabric: None,
             flows: flows.collect(),
             links: topology.links,
             measure: MeasureSpec { duration: self.duration, ..MeasureSpec::default() },
@@ -128,7 +129,12 @@ impl Case {
         let sizes = SizeDistribution::new(SIZES).expect("a distribution");
         let wire = sizes.mean() + 52.0 * sizes.mean_segments(1_448);
         let mean_gap = Duration::from_nanos((wire * 8e3 / (0.6 * self.mbit as f64)) as u64);
-        Workload::FlowSizes(FlowSizes { sizes: Arc::new(sizes), mean_gap, count: Some(count) })
+        Workload::FlowSizes(FlowSizes {
+            sizes: Arc::new(sizes),
+            mean_gap,
+            count: Some(count),
+            pattern: Pattern::One,
+        })
     }
 }
 

@@ -355,6 +355,10 @@ pub struct ArrivalRow {
     pub flow: u32,
     /// Which connection of the flow, counted from 0.
     pub arrival: u64,
+    /// Number of the host where it begins, in a fabric with `from` or `to` of `*`.
+    pub from_node: Option<u32>,
+    /// Number of the host where it ends, likewise.
+    pub to_node: Option<u32>,
     /// When it came: the handshake begins.
     pub start_s: f64,
     /// Bytes to be transferred.

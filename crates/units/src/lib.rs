@@ -38,6 +38,6 @@ pub use ecn::Ecn;
 pub use feedback::{Echo, Feedback, FeedbackKind};
 pub use parse::UnitError;
 pub use quantity::{Bytes, Length, Rate, Ratio, Speed};
-pub use rng::{Rng, stream};
+pub use rng::{Rng, mix, stream};
 pub use suggest::known;
 pub use time::{Duration, Instant};

@@ -46,9 +46,15 @@ pub fn stream(seed: u64, name: &str) -> Rng {
 
 fn splitmix64(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mix(*state)
+}
+
+/// A hash of one word: the output function of splitmix64, a bijection in which every bit of `word` has
+/// an effect on every bit of the result.
+pub fn mix(word: u64) -> u64 {
+    let z = word;
+    let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
 

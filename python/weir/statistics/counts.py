@@ -67,6 +67,22 @@ def two_samples(a: Sequence[float], b: Sequence[float]) -> float:
     return (orders - inside[n]) / orders
 
 
+def chi_square_tail(statistic: float, freedom: int) -> float:
+    """The probability of a chi-square of at least this (Abramowitz and Stegun, 26.4.4 f.).
+
+    With no degree of freedom there is nothing that could differ: 1.
+    """
+    if freedom <= 0 or statistic <= 0:
+        return 1.0
+    half, odd = statistic / 2, freedom % 2
+    term = math.exp(-half) * (math.sqrt(half) / math.gamma(1.5) if odd else 1.0)
+    tail = [math.erfc(math.sqrt(half))] if odd else []
+    for k in range(freedom // 2):
+        tail.append(term)
+        term *= half / (k + (1.5 if odd else 1.0))
+    return math.fsum(tail)
+
+
 def _distance(a: Sequence[float], b: Sequence[float]) -> int:
     """The largest distance of two cumulative distributions, in units of 1 / (len(a) len(b))."""
     m, n = len(a), len(b)

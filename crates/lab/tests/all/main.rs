@@ -4,6 +4,7 @@ mod arrivals;
 mod canonical;
 mod docs;
 mod errors;
+mod fabric;
 mod library;
 mod radio;
 mod routes;

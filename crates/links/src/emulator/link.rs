@@ -107,6 +107,7 @@ fn describe(links: &[HostedLink], route: &Route) -> RunSpec {
     };
     RunSpec {
         radio: None,
+        fabric: None,
         links: links.iter().map(link).collect(),
         flows: vec![hosted_flow("all", route.up.clone(), route.down.clone())],
         measure: MeasureSpec::default(),

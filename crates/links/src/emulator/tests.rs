@@ -54,6 +54,7 @@ fn tcp_and_udp_take_the_ways_of_their_flows() {
         |millis| LinkConfig { delay: Duration::from_millis(millis).into(), ..Default::default() };
     let spec = RunSpec {
         radio: None,
+        fabric: None,
         links: vec![link("a", delay(5)), link("b", delay(20)), link("back", delay(10))],
         flows: vec![
             hosted_flow("first", vec![0], vec![2]),
@@ -105,6 +106,7 @@ fn a_datagram_takes_as_long_as_the_links_on_its_way() {
     let there = LinkConfig { delay: Duration::from_millis(30).into(), ..Default::default() };
     let spec = RunSpec {
         radio: None,
+        fabric: None,
         links: vec![link("there", there)],
         flows: vec![hosted_flow("all", vec![0], vec![])],
         measure: MeasureSpec::default(),
@@ -205,6 +207,7 @@ fn superpackets_are_packets_to_the_link_and_streams_arrive_intact() {
     let back = LinkConfig { delay: Duration::from_millis(2).into(), ..Default::default() };
     let spec = RunSpec {
         radio: None,
+        fabric: None,
         links: vec![link("up", up), link("back", back)],
         flows: vec![hosted_flow("all", vec![0], vec![1])],
         measure: MeasureSpec::default(),

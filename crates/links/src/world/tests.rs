@@ -60,7 +60,7 @@ fn spec(topology: Topology, flows: Vec<(TransportSpec, Workload)>) -> RunSpec {
         max_acks: 10,
         ..MeasureSpec::default()
     };
-    RunSpec { radio: None, links: topology.links, flows, measure }
+    RunSpec { radio: None, fabric: None, links: topology.links, flows, measure }
 }
 
 fn real(spec: &RunSpec) -> Outcome {

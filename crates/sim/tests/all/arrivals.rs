@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::common::{Flow, Path, over, secs};
 use weir_net::{Impairments, LinkConfig};
-use weir_scene::{FlowSizes, Outcome, RunSpec, SizeDistribution, Workload};
+use weir_scene::{FlowSizes, Outcome, Pattern, RunSpec, SizeDistribution, Workload};
 use weir_sim::{QueueKind, RunOptions, run, run_with};
 use weir_units::{BufferSize, Duration, Rate, Ratio};
 
@@ -30,7 +30,12 @@ fn sizes() -> SizeDistribution {
 
 /// Connections every `mean_gap` on average over 100 Mbit/s and 10 ms.
 fn web(stack: &str, mean_gap: Duration, count: Option<u64>, duration: Duration) -> RunSpec {
-    let workload = Workload::FlowSizes(FlowSizes { sizes: Arc::new(sizes()), mean_gap, count });
+    let workload = Workload::FlowSizes(FlowSizes {
+        sizes: Arc::new(sizes()),
+        mean_gap,
+        count,
+        pattern: Pattern::One,
+    });
     path().spec(&[Flow::new(over(stack), workload)], duration)
 }
 
@@ -130,7 +135,12 @@ fn several_thousand_connections_over_a_bad_path_keep_every_checker_quiet() {
     let bad = LinkConfig { impairments, ..LinkConfig::default() };
     let workload = || {
         let sizes = Arc::new(sizes());
-        Workload::FlowSizes(FlowSizes { sizes, mean_gap: GAP * 2, count: Some(2_000) })
+        Workload::FlowSizes(FlowSizes {
+            sizes,
+            mean_gap: GAP * 2,
+            count: Some(2_000),
+            pattern: Pattern::One,
+        })
     };
     let path = Path { forward: bad.clone(), reverse: bad, queue: BufferSize::Bdp(200), ..path() };
     let flows = [
@@ -202,8 +212,12 @@ fn the_warm_up_has_no_rows_and_rows_can_be_limited() {
 
 #[test]
 fn a_stop_ends_arrivals_and_lets_those_under_way_finish() {
-    let workload =
-        Workload::FlowSizes(FlowSizes { sizes: Arc::new(sizes()), mean_gap: GAP, count: None });
+    let workload = Workload::FlowSizes(FlowSizes {
+        sizes: Arc::new(sizes()),
+        mean_gap: GAP,
+        count: None,
+        pattern: Pattern::One,
+    });
     let flow = Flow::new(over("rack/cubic"), workload).starting(1).stopping(3);
     let outcome = run(&path().spec(&[flow], secs(10)), 1).unwrap();
     assert!(outcome.arrivals.iter().all(|row| (1.0..3.0).contains(&row.start_s)));

@@ -84,8 +84,17 @@ impl Path {
             max_events: 0,
             ..MeasureSpec::default()
         };
-        run(&RunSpec { radio: None, links: topology.links, flows: vec![flow], measure }, seed)
-            .expect("a run")
+        run(
+            &RunSpec {
+                radio: None,
+                fabric: None,
+                links: topology.links,
+                flows: vec![flow],
+                measure,
+            },
+            seed,
+        )
+        .expect("a run")
     }
 }
 

@@ -113,6 +113,7 @@ fn dumbbell(link: LinkConfig, access: Access, rtts: &[Duration], flow: &Flow) ->
     });
     RunSpec {
         radio: None,
+        fabric: None,
         flows: flows.collect(),
         links: topology.links,
         measure: MeasureSpec::default(),

@@ -46,6 +46,7 @@ fn over(
     let topology = dumbbell.build().expect("the topology is sound");
     let spec = RunSpec {
         radio: None,
+        fabric: None,
         flows: vec![FlowSpec {
             name: "file".to_owned(),
             route_forward: topology.routes[0].forward.clone(),

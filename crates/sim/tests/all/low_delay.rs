@@ -49,8 +49,17 @@ fn under_step_marking(stacks: &[&str], rtts_ms: &[u64]) -> Outcome {
             ends: Ends::Kernel,
         });
     let measure = MeasureSpec { duration: secs(60), warmup: secs(20), ..MeasureSpec::default() };
-    run(&RunSpec { radio: None, flows: flows.collect(), links: topology.links, measure }, 1)
-        .expect("a run")
+    run(
+        &RunSpec {
+            radio: None,
+            fabric: None,
+            flows: flows.collect(),
+            links: topology.links,
+            measure,
+        },
+        1,
+    )
+    .expect("a run")
 }
 
 /// The draft's abstract: "consistently low latency and full throughput": it stays at the threshold, of which a round

@@ -47,6 +47,7 @@ fn send(config: Config, segments: u64, spread: Duration, drops: Vec<u64>) -> Flo
     };
     let spec = RunSpec {
         radio: None,
+        fabric: None,
         links: topology.links,
         flows: vec![flow],
         measure: MeasureSpec::default(),

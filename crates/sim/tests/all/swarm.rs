@@ -20,8 +20,8 @@ use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, LabRouter, Relay, Span, Topology, parking_lot_spans,
 };
 use weir_scene::{
-    Ends, FlowSizes, FlowSpec, MeasureSpec, OnOff, PeriodSpread, RunSpec, SizeDistribution,
-    TransportSpec, UdpConfig, Workload,
+    Ends, FlowSizes, FlowSpec, MeasureSpec, OnOff, Pattern, PeriodSpread, RunSpec,
+    SizeDistribution, TransportSpec, UdpConfig, Workload,
 };
 use weir_sim::{QueueKind, RunOptions, run_with};
 use weir_transport::{Config, DelayedAck};
@@ -131,6 +131,7 @@ fn network(seed: u64) -> RunSpec {
     );
     RunSpec {
         radio: None,
+        fabric: None,
         flows: flows.collect(),
         links: topology.links,
         measure: MeasureSpec {
@@ -391,6 +392,7 @@ fn traffic(rng: &mut Rng, first_link: &LinkConfig) -> (TransportSpec, Workload) 
             sizes: Arc::new(sizes(rng)),
             mean_gap: Duration::from_micros(5_000 + rng.below(400_000)),
             count: (rng.below(2) == 0).then(|| 1 + rng.below(60)),
+            pattern: Pattern::One,
         }),
         _ => Workload::File { size: Bytes(1 + rng.below(400_000)) },
     };

@@ -72,7 +72,7 @@ pub(crate) fn spec_of(flows: &[Flow], topology: Topology, measure: MeasureSpec) 
         start_jitter: flow.jitter,
         ends: Ends::Kernel,
     });
-    RunSpec { radio: None, flows: flows.collect(), links: topology.links, measure }
+    RunSpec { radio: None, fabric: None, flows: flows.collect(), links: topology.links, measure }
 }
 
 /// What a flow does; its route is its path's.

@@ -1,0 +1,1 @@
+"""`fabric`: published numbers of data-centre fabrics next to ours."""

@@ -1,0 +1,105 @@
+"""Measures of fabrics next to small tables done by hand, and the distribution of full bins."""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib.resources import files
+from itertools import product
+
+import polars as pl
+import pytest
+from made import described
+
+from weir import _native
+from weir.cells.protocol import Settings
+from weir.dynamics.fabric import largest_over_mean, size_groups, worst_queue_ms
+from weir.studies.fabric import measures
+
+
+def _arrivals(sizes: list[int], slowdowns: list[float | None]) -> pl.DataFrame:
+    n = len(sizes)
+    return pl.DataFrame(
+        {
+            "run": [0] * n,
+            "flow": [0] * n,
+            "arrival": list(range(n)),
+            "size_bytes": sizes,
+            "slowdown": slowdowns,
+        },
+        schema_overrides={"slowdown": pl.Float64},
+    )
+
+
+def test_groups_have_equal_numbers_of_connections_by_size() -> None:
+    sizes = list(range(1_000, 0, -1))
+    groups = size_groups(_arrivals(sizes, [float(size) for size in sizes]))
+    assert [group.n for group in groups] == [50] * 20
+    assert [group.up_to_bytes for group in groups] == list(range(50, 1_001, 50))
+    first = {found.percent: found for found in groups[0].slowdown}
+    assert first[50.0].value == 25.0
+    assert first[99.0].value is None, "50 samples are too few"
+
+
+def test_connections_that_did_not_end_count_but_have_no_slowdown() -> None:
+    groups = size_groups(_arrivals([10, 20, 30, 40], [1.0, None, 2.0, None]), 2)
+    assert [(group.n, group.not_ended) for group in groups] == [(2, 1), (2, 1)]
+    assert size_groups(_arrivals([], [])) == []
+    assert [group.n for group in size_groups(_arrivals([5, 6], [1.0, 1.0]))] == [1, 1]
+
+
+def test_the_fullest_of_the_links_that_match_over_their_mean() -> None:
+    links = pl.DataFrame(
+        {
+            "run": [0, 0, 0, 1, 1],
+            "name": ["leaf0-spine0", "leaf0-spine1", "h0-leaf0", "leaf0-spine0", "leaf0-spine1"],
+            "delivered_bytes": [300, 100, 9_999, 0, 0],
+            "queue_delay_ms_p99": [0.1, 0.3, 0.3, None, None],
+        }
+    )
+    found = largest_over_mean(links, "^leaf[0-9]+-spine")
+    assert (found.mean, found.n) == (1.5, 1), "nothing crossed the second run's"
+    worst = worst_queue_ms(links).rows()
+    assert worst == [(0, "h0-leaf0", 0.3)]
+
+
+@pytest.mark.parametrize(("flows", "ways"), [(4, 2), (5, 3), (3, 4)])
+def test_the_distribution_of_the_fullest_bin(flows: int, ways: int) -> None:
+    counted = Counter(max(Counter(way).values()) for way in product(range(ways), repeat=flows))
+    expected = {load: count / ways**flows for load, count in counted.items()}
+    assert measures.fullest(flows, ways) == pytest.approx(expected)
+
+
+def test_a_hash_that_prefers_a_way_is_found() -> None:
+    fair = [4] * 3 + [5] * 58 + [6] * 75 + [7] * 41 + [8] * 16 + [9] * 5 + [10] * 2
+    assert (measures.balls_in_bins(fair, 16, 4).mean or 0.0) > 0.9
+    assert (measures.balls_in_bins([16] * 200, 16, 4).mean or 0.0) < 1e-6
+    assert (measures.balls_in_bins([4] * 200, 16, 4).mean or 0.0) < 1e-6, "too even is none either"
+    assert measures.balls_in_bins([], 16, 4).mean is None
+
+
+def test_ecmp_spreads_flows_over_ways_as_balls_over_bins() -> None:
+    text = (files("weir.studies") / "fabric/fat-tree.toml").read_text(encoding="utf-8")
+    scenario = _native.Scenario.parse(text, [], "fat-tree.toml")
+    ways = described("fabric").constants["ways"]
+    loads = []
+    for seed in range(1, 201):
+        links = pl.DataFrame(scenario.run(seed).table("links"))
+        packets = links.filter(pl.col("name").is_in(ways))["delivered_packets"].to_list()
+        each = sum(packets) // 16
+        assert sum(packets) == 16 * each
+        assert all(count % each == 0 for count in packets)
+        loads.append(max(packets) // each)
+    assert (measures.balls_in_bins(loads, 16, 4).mean or 0.0) > 0.01
+
+
+def test_every_scenario_of_the_study_can_run() -> None:
+    study = described("fabric")
+    sources = study.sources(Settings())
+    assert {"figure 17", "ECMP", "hadoop", "slow uplink, spray"} <= set(sources)
+    for label, source in sources.items():
+        point = [(key, value) for key, value in source.overrides if key != "measure.repeat"]
+        scenario = _native.Scenario.parse(source.text, point, label)
+        scenario.check("sim")
+        if label != "figure 17":  # there one way leads from host to host
+            with pytest.raises(_native.ScenarioError, match="only world sim"):
+                scenario.check("udp")
