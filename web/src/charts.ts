@@ -127,9 +127,28 @@ function namePhases(options: uPlot.Options, store: Store): void {
   axis.splits = () => store.phases.map((_, at) => at);
   axis.values = (_, at) => at.map(nameOf);
   for (const line of options.series.slice(1)) {
-    line.paths = uPlot.paths.stepped!({ align: 1 });
+    line.paths = levels;
     line.value = (_, value) => nameOf(value);
   }
+}
+
+/** A phase holds until the next sample. No line leads to the next phase: between two names there is none. */
+function levels({ data, valToPos }: uPlot, series: number, from: number, to: number): uPlot.Series.Paths {
+  const stroke = new Path2D();
+  const [times, values] = [data[0], data[series]];
+  const has = (at: number) => values[at] != null && !Number.isNaN(values[at]);
+  let at = from;
+  while (at > 0 && !has(at)) at--;
+  for (; at <= to; at++) {
+    if (!has(at)) continue;
+    let next = at + 1;
+    while (next < values.length && (!has(next) || values[next] === values[at])) next++;
+    const y = valToPos(values[at]!, "y", true);
+    stroke.moveTo(valToPos(times[at], "x", true), y);
+    stroke.lineTo(valToPos(times[Math.min(next, times.length - 1)], "x", true), y);
+    at = next - 1;
+  }
+  return { stroke, fill: null, clip: null, band: null, flags: 1 };
 }
 
 /** Two more series per line, between which its range is filled. */

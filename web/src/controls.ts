@@ -92,8 +92,21 @@ export class Controls {
     this.set({ ...defaults(), seed: this.settings.seed, text });
   }
 
-  showError(message: string): void {
-    element("error").textContent = message;
+  /** Shows a message next to the field that it is about, or below all of them. */
+  showError(message: string, field: HTMLElement | undefined = fieldOf(message)): void {
+    const error = element("error");
+    document.querySelectorAll("#controls [aria-invalid]").forEach((input) => {
+      input.removeAttribute("aria-invalid");
+      input.removeAttribute("aria-describedby");
+    });
+    error.textContent = message;
+    if (message && field && !field.closest("[hidden]")) {
+      field.setAttribute("aria-invalid", "true");
+      field.setAttribute("aria-describedby", error.id);
+      field.parentElement!.after(error);
+    } else {
+      element("rest").after(error);
+    }
   }
 
   private show(): void {
@@ -233,28 +246,35 @@ export class Controls {
   }
 
   private bind(): void {
-    const on = (id: string, apply: (input: HTMLInputElement) => void) => {
+    // What `apply` returns is why it refuses a value, which then stays in its field.
+    const on = (id: string, apply: (input: HTMLInputElement) => string | void) => {
       const input = element<HTMLInputElement>(id);
       input.addEventListener("change", () => {
-        apply(input);
-        this.set(this.settings);
+        const reason = apply(input);
+        if (reason) this.showError(reason, input);
+        else this.set(this.settings);
       });
     };
-    on("discipline", ({ value }) => (this.settings.discipline = value));
-    on("ecn", ({ checked }) => (this.settings.ecn = checked));
+    on("discipline", ({ value }) => void (this.settings.discipline = value));
+    on("ecn", ({ checked }) => void (this.settings.ecn = checked));
     on("duration", ({ value }) => {
       const duration = Number(value);
-      if (duration >= 1 && duration <= 600) this.settings.duration_s = duration;
+      if (!(duration >= 1 && duration <= 600)) return `Duration ${value || "(empty)"}: 1 to 600 seconds`;
+      this.settings.duration_s = duration;
     });
     for (const key of CHOICE_KEYS) {
-      on(key, ({ value }) => Object.assign(this.settings, { [key]: value }));
+      on(key, ({ value }) => void Object.assign(this.settings, { [key]: value }));
     }
     on("hops", ({ value }) => {
       const hops = Number(value);
-      if (Number.isInteger(hops) && hops >= 1 && hops <= MAX_HOPS) this.settings.hops = hops;
+      if (!(Number.isInteger(hops) && hops >= 1 && hops <= MAX_HOPS)) {
+        return `Hops ${value || "(empty)"}: a whole number from 1 to ${MAX_HOPS}`;
+      }
+      this.settings.hops = hops;
     });
     on("seed", ({ value }) => {
-      if (/^\d{1,20}$/.test(value)) this.settings.seed = BigInt.asUintN(64, BigInt(value));
+      if (!/^\d{1,20}$/.test(value)) return `Seed ${value || "(empty)"}: a whole number of at most 20 digits`;
+      this.settings.seed = BigInt.asUintN(64, BigInt(value));
     });
     on("example", ({ value }) => {
       const example = EXAMPLES.find(({ name }) => name === value);
@@ -264,6 +284,31 @@ export class Controls {
     element("controls").addEventListener("submit", (event) => event.preventDefault());
   }
 }
+
+/** The field that a message of the simulator is about: the message names a key. */
+function fieldOf(message: string): HTMLElement | undefined {
+  const stack = /\bflow\.(\d+)\.stack\b/.exec(message);
+  if (stack) return document.querySelectorAll<HTMLElement>("#stacks div input")[Number(stack[1])];
+  const found = FIELD_OF_KEY.find(([key]) => message.includes(key));
+  return found && element(found[1]);
+}
+
+/** Keys of the scenario, and the fields that set them. */
+const FIELD_OF_KEY: [string, string][] = [
+  ["topology.hops", "hops"],
+  ["topology.radio.hops", "hops"],
+  ["topology.radio.packet_error", "loss_percent"],
+  ["topology.rate", "rate_mbps"],
+  ["topology.rtt", "rtt_ms"],
+  ["topology.queue.kind", "discipline"],
+  ["topology.queue.ecn", "ecn"],
+  ["topology.queue", "queue_bdp"],
+  ["topology.forward.burst_loss", "loss_burst"],
+  ["topology.forward", "loss_percent"],
+  ["topology.feedback", "topology"],
+  ["measure.duration", "duration"],
+  [".workload", "cross_traffic"],
+];
 
 function toSlider({ min, max, isLogarithmic }: DialSpec, value: number): number {
   if (!isLogarithmic) return value;

@@ -13,6 +13,7 @@ import { bindFiles, openQlog } from "./files";
 import { Folder } from "./folder";
 import { Guide } from "./guide";
 import { inWords, NetworkView } from "./network";
+import { hideNumbers, showNumbers } from "./outcome";
 import { explain } from "./packet";
 import { Player } from "./player";
 import { ENDED, factsOf, Run } from "./run";
@@ -30,6 +31,7 @@ class Page {
   private colours: string[] = [];
   private followed?: number;
   private pending?: ReturnType<typeof setTimeout>;
+  private counted?: ReturnType<typeof setTimeout>;
   private isDrawing = false;
   private readonly network: NetworkView;
   private readonly player: Player;
@@ -73,6 +75,7 @@ class Page {
       open: (store, about) => this.openRun(store, about),
       refresh: () => {
         this.board.refillSoon();
+        this.showNumbers();
         this.redraw();
       },
       say: (text) => (element("status").textContent = text),
@@ -173,8 +176,7 @@ class Page {
     const spent = ((performance.now() - begun) / 1000).toFixed(2);
     element("status").textContent = `${file.name}: ${store.about.duration_s.toFixed(1)} s read in ${spent} s`;
     element("facts").textContent = `${store.sent.length} packets · ${store.losses.length} lost`;
-    document.body.dataset.state = "done";
-    this.redraw();
+    this.ended();
   }
 
   /** Shows result tables, in place of a run. */
@@ -197,8 +199,7 @@ class Page {
     element("status").textContent = `${label}, seed ${seed}: ${store.about.duration_s} s`;
     const facts = [trace_hash && `trace hash ${trace_hash}`, `seed ${seed}`, `${data_packets} packets`];
     element("facts").textContent = facts.filter(Boolean).join(" · ");
-    document.body.dataset.state = "done";
-    this.redraw();
+    this.ended();
   }
 
   /** Shows what was not simulated here. */
@@ -293,7 +294,7 @@ class Page {
       `${store.simulated.toFixed(1)} s simulated in ${(run.spent / 1000).toFixed(2)} s` +
       (run.isTruncated ? "; only the first packets are recorded" : "");
     element("facts").textContent = factsOf(run, this.controls.settings.seed);
-    document.body.dataset.state = "done";
+    this.ended();
     document.body.dataset.spent = String(run.spent);
     store.losses.sort((a, b) => a - b);
     store.marks.sort((a, b) => a - b);
@@ -304,9 +305,25 @@ class Page {
     void this.compareWithReno(run);
   }
 
+  /** Nothing more comes: the numbers of the flows are known. */
+  private ended(): void {
+    document.body.dataset.state = "done";
+    this.showNumbers();
+    this.redraw();
+  }
+
+  /** The numbers of the flows over the times that are shown. */
+  private showNumbers(): void {
+    const { store } = this;
+    if (store && document.body.dataset.state === "done") {
+      showNumbers(store, this.colours, this.board.range ?? [0, store.simulated || store.about.duration_s]);
+    }
+  }
+
   /** Makes the charts anew: flows or colours have changed. */
   private build(): void {
     document.body.dataset.state = "running";
+    hideNumbers();
     this.board.build(this.store!, this.colours);
   }
 
@@ -314,6 +331,8 @@ class Page {
     this.board.zoom(range);
     this.redraw();
     if (this.store?.about.is_tabled) this.explorer.show(this.board.range);
+    clearTimeout(this.counted);
+    this.counted = setTimeout(() => this.showNumbers(), NUMBERS_MS);
   }
 
   private follow(packet: number | undefined): void {
@@ -390,7 +409,9 @@ class Page {
       isSteered: () => this.isLive,
       changeWindow: (by) => this.hand.change(by),
       recolour: () => {
+        const { state } = document.body.dataset;
         if (this.store) this.build();
+        if (state === "done") this.ended();
         this.redraw();
       },
     });
@@ -412,6 +433,8 @@ class Page {
   }
 }
 
+/** The numbers of the flows follow a change of the times shown after this long. */
+const NUMBERS_MS = 150;
 /** Charts are filled again this often while a run goes on with the play position. */
 const REFILL_MS = 100;
 /** How much time around the one shown `Zoom here` shows, each way: some round trips. */

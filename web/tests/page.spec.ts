@@ -169,6 +169,51 @@ test("a wrong value is a message that names it", async ({ lab }) => {
   await expect(page.locator("#error")).toContainText("fast");
 });
 
+test("the reason of a refused value stands next to its field", async ({ lab }) => {
+  const page = await lab(SHORT);
+  const stack = page.locator("#stacks input").nth(1);
+  await stack.fill("cubik");
+  await stack.press("Tab");
+  await expect(page.locator("#stacks div:has([aria-invalid=true]) + #error")).toContainText("cubik");
+  await expect(page.locator("#stacks input").nth(1)).toHaveAttribute("aria-describedby", "error");
+  await page.locator("#stacks input").nth(1).fill("cubic");
+  await page.locator("#stacks input").nth(1).press("Tab");
+  await expect(page.locator("#error")).toBeEmpty();
+  for (const [id, value, reason] of [
+    ["duration", "0", "Duration 0: 1 to 600 seconds"],
+    ["seed", "-1", "Seed -1: a whole number of at most 20 digits"],
+  ]) {
+    await page.locator(`#${id}`).fill(value);
+    await page.locator(`#${id}`).press("Tab");
+    await expect(page.locator(`label:has(#${id}) + #error`)).toHaveText(reason);
+    await expect(page.locator(`#${id}`)).toHaveValue(value);
+  }
+  await page.locator("#duration").fill("5");
+  await page.locator("#duration").press("Tab");
+  await expect(page.locator("#error")).toBeEmpty();
+});
+
+test("at the end each flow has its goodput, share, RTT and losses", async ({ lab }) => {
+  const page = await lab(SHORT);
+  const rows = page.locator("#outcome tbody tr");
+  await expect(rows.locator("th")).toHaveText(["reno", "cubic"]);
+  await expect(page.locator("#outcome caption")).toHaveText("Flows, from 0 to 10 s");
+  const values = await rows.evaluateAll((all) =>
+    all.map((row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.textContent))));
+  const [reno, cubic] = values;
+  expect(reno[0] + cubic[0]).toBeGreaterThan(8);
+  expect(reno[0] + cubic[0]).toBeLessThan(10);
+  expect(reno[1] + cubic[1]).toBeCloseTo(100, 0);
+  for (const [, , rtt, lost] of values) {
+    expect(rtt).toBeGreaterThan(40);
+    expect(rtt).toBeLessThan(82);
+    expect(lost).toBeGreaterThan(0);
+    expect(lost).toBeLessThan(10);
+  }
+  await page.locator("#near").click();
+  await expect(page.locator("#outcome caption")).not.toHaveText("Flows, from 0 to 10 s");
+});
+
 test("controls have names for screen readers", async ({ lab }) => {
   const page = await lab(SHORT);
   const unnamed = await page.evaluate(() =>
