@@ -196,7 +196,7 @@ test("the reason of a refused value stands next to its field", async ({ lab }) =
 test("at the end each flow has its goodput, share, RTT and losses", async ({ lab }) => {
   const page = await lab(SHORT);
   const rows = page.locator("#outcome tbody tr");
-  await expect(rows.locator("th")).toHaveText(["reno", "cubic"]);
+  await expect(rows.locator("th")).toHaveText(["reno: rack/reno", "cubic: rack/cubic"]);
   await expect(page.locator("#outcome caption")).toHaveText("Flows, from 0 to 10 s");
   const values = await rows.evaluateAll((all) =>
     all.map((row) => [...row.querySelectorAll("td")].map((cell) => Number(cell.textContent))));
