@@ -44,9 +44,9 @@ def named(text: str) -> Named:
     """Parses a stack that may have a label.
 
     >>> named("fast=cubic(beta=0.8)")
-    Named(name='fast', stack='cubic(beta=0.8)')
+    Named(name='fast', stack='cubic(beta=0.8)', about='')
     >>> named("cubic(beta=0.8)")
-    Named(name='cubic(beta=0.8)', stack='cubic(beta=0.8)')
+    Named(name='cubic(beta=0.8)', stack='cubic(beta=0.8)', about='')
 
     Raises:
         InputError: the label, or the stack after it, is not valid.

@@ -34,6 +34,7 @@ class Target:
     sign: int
     threshold: float | None
     reference: Source | None = None
+    keeps_time: bool = False
 
     @classmethod
     def of(
@@ -69,6 +70,7 @@ class Target:
             goal.sign,
             goal.threshold,
             reference,
+            goal.keeps_time,
         )
 
     def score(self, value: float | None) -> float | None:

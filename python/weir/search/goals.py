@@ -34,6 +34,8 @@ class Weakness:
     old: str
     """The stack of the reference run; empty if there is none."""
     old_world: str
+    keeps_time: bool
+    """Whether the scenario's time is part of the goal."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ def _read() -> dict[str, Weakness]:
             goal.get("against", ""),
             goal.get("old", ""),
             goal.get("old_world", ""),
+            goal.get("keeps_time", False),
         )
         for name, goal in data["goal"].items()
     }

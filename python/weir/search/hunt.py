@@ -217,7 +217,9 @@ class _Search:
         return score * _KEPT if score < 0 else score / _KEPT
 
     def _times(self) -> dict[str, str]:
-        """Duration and warm-up as keys, so that they can be shortened."""
+        """Duration and warm-up as keys to be shortened, unless the goal needs them as they are."""
+        if self.target.keeps_time:
+            return {}
         measure = self.target.source.effective().fields["measure"]
         found = {}
         for name in ("duration", "warmup"):

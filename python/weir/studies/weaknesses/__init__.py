@@ -207,7 +207,7 @@ def _findings(outcomes: Sequence[_Outcome]) -> Iterator[str]:
     if tried:
         also = [one.label for one in tried if one.is_in_linux]
         not_there = [one.label for one in tried if not one.is_in_linux]
-        yield f"Linux shows {len(also)} of {len(tried)} on the same networks."
+        yield f"Linux shows {len(also)} of the {len(tried)} networks that can run there."
         if not_there:
             yield f"Linux does not show: {'; '.join(not_there)}."
     yield "What was not found may exist: a search looks at a few hundred networks."
@@ -229,7 +229,10 @@ def _table(name: str, cells: Sequence[Cell]) -> ReportTable:
     for stack in dict.fromkeys(one["row"] for one in cells):
         values = (_value(by_place.get((stack, goal))) for goal in goals)
         rows.append([TableCell(stack, "name"), *values])
-    note = "Mean over fresh seeds. Found: beyond the threshold on most of them."
+    note = (
+        "Mean over fresh seeds. Found: beyond the threshold on 16 of 20 of them or more; in Linux, "
+        "on most of five."
+    )
     return ReportTable(_TITLES[name], ["controller", *goals], rows, note=note)
 
 
