@@ -221,32 +221,55 @@ def contrasts(
         for case, reference in _against_first(compared_cases(results.cases))
         for metric in tested.values()
     ]
-    differences = [
-        paired_difference(results.values(a["label"], m.name), results.values(b["label"], m.name))
-        for a, b, m in pairs
-    ]
-    p_values = [d.p_value for d in differences if d.p_value is not None]
-    adjusted = iter(holm(p_values))
-    found = []
-    for (case, reference, metric), difference in zip(pairs, differences, strict=True):
-        p_value = None if difference.p_value is None else next(adjusted)
-        base = results.estimate(reference["label"], metric.name).mean
-        found.append(
-            Contrast(
-                label=case["label"],
-                series=case["series"],
-                point=case["point"],
-                reference=reference["series"],
-                metric=metric,
-                difference=difference,
-                verdict=judged(difference, p_value),
-                relative=over(difference, base),
-                base=base,
-                relevant=relevant,
-                tests=max(len(p_values), 1),
-            )
+    tries = [
+        Pair(
+            case,
+            reference,
+            metric,
+            paired_difference(
+                results.values(case["label"], metric.name),
+                results.values(reference["label"], metric.name),
+            ),
+            results.estimate(reference["label"], metric.name).mean,
         )
-    return [contrast for contrast in found if contrast.metric.name in shown]
+        for case, reference, metric in pairs
+    ]
+    return [one for one in corrected(tries, relevant) if one.metric.name in shown]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A case and its reference, with their difference in a metric and the reference's mean."""
+
+    case: Case
+    reference: Case
+    metric: metrics.Metric
+    difference: Difference
+    base: float | None
+
+
+def corrected(pairs: Sequence[Pair], relevant: float) -> list[Contrast]:
+    """The contrasts of pairs that are tested together: Holm's correction is over all of them."""
+    p_values = [one.difference.p_value for one in pairs if one.difference.p_value is not None]
+    adjusted = iter(holm(p_values))
+    return [
+        Contrast(
+            label=one.case["label"],
+            series=one.case["series"],
+            point=one.case["point"],
+            reference=one.reference["series"],
+            metric=one.metric,
+            difference=one.difference,
+            verdict=judged(
+                one.difference, None if one.difference.p_value is None else next(adjusted)
+            ),
+            relative=over(one.difference, one.base),
+            base=one.base,
+            relevant=relevant,
+            tests=max(len(p_values), 1),
+        )
+        for one in pairs
+    ]
 
 
 def caution(found: Sequence[Contrast]) -> str:

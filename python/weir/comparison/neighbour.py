@@ -11,16 +11,16 @@ from weir.base.grid import Grid, cautioned
 from weir.comparison.contrasts import (
     RELEVANT,
     Contrast,
+    Pair,
     compared_cases,
-    judged,
-    over,
+    corrected,
 )
 from weir.comparison.tables import difference_text, estimate_text
 from weir.dynamics.criteria import COARSE_BIN_S
 from weir.dynamics.fairness import BySeed, harm
 from weir.results import metrics
 from weir.scenario.plans import NEIGHBOUR, TESTED
-from weir.statistics.intervals import Estimate, holm, mean_interval, paired_difference
+from weir.statistics.intervals import Estimate, mean_interval, paired_difference
 
 if TYPE_CHECKING:
     from weir.results.results import Results
@@ -103,25 +103,18 @@ def _compare(rows: Sequence[Row], harms: Mapping[str, BySeed], relevant: float) 
         first = own.setdefault(tuple(row["point"].items()), row)
         if first is not row:
             pairs.append((row, first))
-    found = [paired_difference(harms[a["label"]], harms[b["label"]]) for a, b in pairs]
-    p_values = [one.p_value for one in found if one.p_value is not None]
-    adjusted = iter(holm(p_values))
-    for (row, first), difference in zip(pairs, found, strict=True):
-        p_value = None if difference.p_value is None else next(adjusted)
-        base = first["harm"].mean
-        row["more"] = Contrast(
-            label=row["label"],
-            series=row["series"],
-            point=row["point"],
-            reference=first["series"],
-            metric=_HARM,
-            difference=difference,
-            verdict=judged(difference, p_value),
-            relative=over(difference, base),
-            base=base,
-            relevant=relevant,
-            tests=max(len(p_values), 1),
+    tries = [
+        Pair(
+            row,
+            first,
+            _HARM,
+            paired_difference(harms[row["label"]], harms[first["label"]]),
+            first["harm"].mean,
         )
+        for row, first in pairs
+    ]
+    for (row, _), contrast in zip(pairs, corrected(tries, relevant), strict=True):
+        row["more"] = contrast
 
 
 def sentences(rows: Sequence[Row]) -> Iterator[str]:
