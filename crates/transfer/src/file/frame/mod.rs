@@ -129,7 +129,7 @@ pub struct Header {
     /// Its number in its session: the next one, from 0, in the frame that names it first, a question or not.
     pub number: u32,
     /// Its name as the sender knows it, or its path in a folder that was announced: not safe to use (see
-    /// [`super::Place`]).
+    /// [`super::SafePath`]).
     pub name: String,
     /// Its length in bytes.
     pub size: u64,
