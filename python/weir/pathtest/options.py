@@ -37,7 +37,7 @@ class PathTest:
         Option(
             "Our transport over UDP, as in `rack/cubic`; repeat the option for further stacks.",
             TRAFFIC,
-            metavar="STACK",
+            metavar="[NAME=]STACK",
             default_text="none",
         ),
     ] = ()

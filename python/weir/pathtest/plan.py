@@ -10,6 +10,7 @@ from weir.pathtest.client import Client
 from weir.pathtest.options import PathTest
 from weir.probes.own import MOST_MSS, OwnSpec
 from weir.probes.record import DIRECTIONS, Direction, Order
+from weir.scenario.labels import Named, each_once, labels_of
 from weir.scenario.source import REAL_PATH, Effective
 from weir.scenario.sweep import Case, Plan
 
@@ -46,16 +47,19 @@ def chosen_controls(text: str | None, client: Client, directions: Sequence[Direc
     return names
 
 
-def chosen_stacks(names: Sequence[str]) -> list[str]:
-    """The stacks of our transport that the user named.
+def chosen_stacks(given: Sequence[str]) -> list[Named]:
+    """The stacks of our transport that the user named, perhaps with labels.
 
     Raises:
-        InputError: there is no such stack.
+        InputError: there is no such stack, or a label is not valid or given twice.
     """
-    chosen = list(dict.fromkeys(names))
-    for name in chosen:
+    try:
+        chosen = each_once(dict.fromkeys(given))
+    except InputError as error:
+        raise InputError(f"--stack: {error}") from None
+    for one in chosen:
         try:
-            OwnSpec(name, MOST_MSS, 1, 0, 1.0).scenario(None)
+            OwnSpec(one.stack, MOST_MSS, 1, 0, 1.0).scenario(None)
         except InputError as error:
             raise InputError(f"--{error}") from None
     return chosen
@@ -95,12 +99,18 @@ def orders(wanted: PathTest, client: Client) -> list[Order]:
     names = []
     if not stacks or wanted.cc is not None:
         names = chosen_controls(wanted.cc, client, directions)
+    for one in stacks:
+        if one.name in names:
+            raise InputError(f"--stack {one.written}: {one.name} is a congestion control of --cc")
     return [
         order
         for direction in directions
         for order in (
             *(Order(name, direction, streams, duration_s, warmup_s) for name in names),
-            *(Order("", direction, streams, duration_s, warmup_s, stack=name) for name in stacks),
+            *(
+                Order("", direction, streams, duration_s, warmup_s, stack=one.stack, label=one.name)
+                for one in stacks
+            ),
         )
     ]
 
@@ -120,7 +130,7 @@ def series_of(order: Order) -> str:
     """The name of a load, without its direction."""
     if order.udp_bps is not None:
         return f"udp {order.udp_bps / 1e6:g}mbit"
-    name = order.stack_name
+    name = order.label or order.stack_name
     return name if order.streams == 1 else f"{name} x{order.streams}"
 
 
@@ -143,7 +153,8 @@ def _case(host: str, order: Order, repeat: int) -> Case:
         },
     }
     point = {"direction": order.direction}
-    return Case(series_of(order), stack, point, Effective(fields), REAL_PATH)
+    labels = labels_of([Named(order.label or stack, stack)])
+    return Case(series_of(order), stack, point, Effective(fields), REAL_PATH, labels=labels)
 
 
 def _as_fields(order: Order) -> dict[str, Any]:
@@ -155,4 +166,5 @@ def _as_fields(order: Order) -> dict[str, Any]:
         "warmup_s": order.warmup_s,
         "udp_bps": order.udp_bps,
         "stack": order.stack,
+        "label": order.label,
     }

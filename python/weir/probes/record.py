@@ -29,6 +29,8 @@ class Order:
     udp_bps: float | None = None
     stack: str | None = None
     """Of our transport."""
+    label: str = ""
+    """The name that a person gave to the stack."""
 
     @property
     def is_over_udp(self) -> bool:
