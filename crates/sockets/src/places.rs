@@ -22,6 +22,9 @@ pub struct Bounds {
     pub grace: Duration,
     /// New bytes a second that keep a place.
     pub least_rate: u64,
+    /// A newcomer keeps its place for this long, unless another one brings more, and for as long as what it brought
+    /// lasts at `least_rate`.
+    pub stay: Duration,
 }
 
 /// Where a peer is, for counting.
@@ -92,12 +95,26 @@ impl Pace {
         let over = now.saturating_since(self.since) >= grace;
         if over { Some(self.rate(now)) } else { self.before.map(|rate| rate.max(self.rate(now))) }
     }
+
+    /// Whether it is below the least rate since it came, or in both intervals. Who has just come gives way only to
+    /// someone who brings more.
+    fn is_slow(&self, now: Instant, bounds: &Bounds, brings: u64) -> bool {
+        if let Some(before) = self.before {
+            return before.max(self.rate(now)) < bounds.least_rate;
+        }
+        let elapsed = now.saturating_since(self.since);
+        let paid = u128::from(self.bytes) * 1_000_000_000;
+        (elapsed >= bounds.stay || brings > self.bytes)
+            && paid < u128::from(bounds.least_rate) * u128::from(elapsed.as_nanos())
+    }
 }
 
 /// The connections that there are, when there comes another one.
 pub struct Census<T> {
-    /// Where the newcomer is from.
+    /// Where the newcomer is from,
     origin: Origin,
+    /// and the bytes that it brings with its arrival.
+    brings: u64,
     there: Vec<(Origin, Pace, T)>,
 }
 
@@ -115,7 +132,12 @@ pub enum Slot<T> {
 impl<T: Copy> Census<T> {
     /// For a newcomer from this address.
     pub fn of(ip: IpAddr) -> Self {
-        Self { origin: Origin::of(ip), there: Vec::new() }
+        Self { origin: Origin::of(ip), brings: 0, there: Vec::new() }
+    }
+
+    /// The newcomer brings this many bytes with its arrival.
+    pub fn bringing(self, brings: u64) -> Self {
+        Self { brings, ..self }
     }
 
     /// Counts someone who is there.
@@ -126,8 +148,8 @@ impl<T: Copy> Census<T> {
     /// The narrowest limit that is reached decides among which one is evicted: then the other limits hold too. Of
     /// those below the least rate it is the slowest one of the network (within a network: address) that has most.
     /// If none is below, it is the slowest of the network that has most, should that have as many as the newcomer's
-    /// even then. If it has not, it is the slowest of those that were below the least rate for a second, again first of the network
-    /// that has most.
+    /// even then. If it has not, it is the slowest of those that were below the least rate since they came, again
+    /// first of the network that has most.
     pub fn slot(mut self, now: Instant, bounds: &Bounds) -> Slot<T> {
         let own = self.origin;
         let same = |group: fn(&Origin) -> u128| {
@@ -148,34 +170,34 @@ impl<T: Copy> Census<T> {
         let mut groups: Vec<_> =
             self.there.chunk_by(|(one, ..), (other, ..)| group(one) == group(other)).collect();
         groups.sort_by_key(|members| Reverse(members.len()));
-        let too_slow = groups.iter().find_map(|members| {
-            let rate = |pace: &Pace| pace.known(now, bounds.grace);
-            let known = members.iter().filter_map(|(_, pace, id)| Some((rate(pace)?, *id)));
-            known.filter(|(rate, _)| *rate < bounds.least_rate).min_by_key(|(rate, _)| *rate)
-        });
-        if let Some((_, id)) = too_slow {
-            return Slot::InPlaceOf(id);
-        }
-        let is_own = |members: &&&[(Origin, Pace, T)]| group(&members[0].0) == group(&own);
+        let too_slow =
+            |pace: &Pace| pace.known(now, bounds.grace).filter(|rate| *rate < bounds.least_rate);
+        let is_own = |members: &&Group<'_, T>| group(&members[0].0) == group(&own);
         let own_count = groups.iter().find(is_own).map_or(0, |members| members.len());
-        let largest = groups.first().filter(|members| members.len() > own_count + 1);
-        let over_share =
-            largest.and_then(|members| members.iter().min_by_key(|(_, pace, _)| pace.rate(now)));
-        let slowest = || {
-            let slow = |(_, pace, _): &&(Origin, Pace, T)| {
-                let new = pace.before.is_none() && now.saturating_since(pace.since) < LAST_RESORT;
-                !new && pace.rate(now).max(pace.before.unwrap_or(0)) < bounds.least_rate
-            };
-            groups.iter().find_map(|members| {
-                members.iter().filter(slow).min_by_key(|(_, pace, _)| pace.rate(now))
-            })
-        };
-        over_share.or_else(slowest).map_or(Slot::None, |(.., id)| Slot::InPlaceOf(*id))
+        let over_share = groups.partition_point(|members| members.len() > own_count + 1);
+        let slow = |pace: &Pace| pace.is_slow(now, bounds, self.brings).then(|| pace.rate(now));
+        slowest(&groups, too_slow)
+            .or_else(|| slowest(&groups[..over_share], |pace| Some(pace.rate(now))))
+            .or_else(|| slowest(&groups, slow))
+            .map_or(Slot::None, Slot::InPlaceOf)
     }
 }
 
-/// A peer that has brought little for this long may be replaced if no other can.
-const LAST_RESORT: Duration = Duration::from_secs(1);
+/// The connections of a network or an address.
+type Group<'a, T> = &'a [(Origin, Pace, T)];
+
+/// Of those that have a `rate`, the slowest one of the largest groups; of equally slow ones the one whose
+/// interval began first. Groups that are equally large count as one, so that no address comes before others.
+fn slowest<T: Copy>(groups: &[Group<'_, T>], rate: impl Fn(&Pace) -> Option<u64>) -> Option<T> {
+    let equal = groups.chunk_by(|one, other| one.len() == other.len());
+    equal
+        .filter_map(|groups| {
+            let members = groups.iter().flat_map(|members| members.iter());
+            let rated = members.filter_map(|(_, pace, id)| Some((rate(pace)?, pace.since, *id)));
+            rated.min_by_key(|(rate, since, _)| (*rate, *since)).map(|(.., id)| id)
+        })
+        .next()
+}
 
 #[cfg(test)]
 mod tests {
@@ -187,6 +209,7 @@ mod tests {
         per_address: 256,
         grace: Duration::from_secs(5),
         least_rate: 1_024,
+        stay: Duration::from_secs(1),
     };
 
     fn at(seconds: u64) -> Instant {
@@ -240,6 +263,45 @@ mod tests {
             ("198.18.0.1", 10, 0),
         ];
         assert_eq!(slot("203.0.113.1", &four), Slot::InPlaceOf(2), "of the network with two");
+    }
+
+    /// Else who has the lowest address is always the one that goes.
+    #[test]
+    fn of_equally_large_networks_the_slowest_is_evicted() {
+        let four = [
+            ("10.0.0.1", 10, 900),
+            ("192.0.2.1", 10, 300),
+            ("198.51.100.1", 10, 100),
+            ("198.18.0.1", 10, 200),
+        ];
+        assert_eq!(slot("203.0.113.1", &four), Slot::InPlaceOf(2));
+        let four = [
+            ("10.0.0.1", 18, 900),
+            ("192.0.2.1", 17, 300),
+            ("198.51.100.1", 17, 300),
+            ("198.18.0.1", 16, 300),
+        ];
+        assert_eq!(slot("203.0.113.1", &four), Slot::InPlaceOf(3), "the oldest of equals");
+    }
+
+    /// 512 bytes last for half a second at 1024 bytes a second.
+    #[test]
+    fn what_a_newcomer_brought_keeps_its_place_for_a_while() {
+        let bounds = Bounds { all: 1, stay: Duration::from_millis(20), ..BOUNDS };
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        let slot_for = |brings, bytes, ms| {
+            let mut census = Census::of("192.0.2.1".parse().expect("an address")).bringing(brings);
+            let pace = Pace { bytes, ..Pace::new(at(0)) };
+            census.count("198.51.100.1".parse().expect("an address"), pace, 0);
+            census.slot(at(ms), &bounds)
+        };
+        let slot = |bytes, ms| slot_for(1, bytes, ms);
+        assert_eq!(slot(512, 499), Slot::None);
+        assert_eq!(slot(512, 501), Slot::InPlaceOf(0));
+        assert_eq!(slot(1, 19), Slot::None);
+        assert_eq!(slot(1, 20), Slot::InPlaceOf(0));
+        assert_eq!(slot_for(2, 1, 1), Slot::InPlaceOf(0), "it brings more");
+        assert_eq!(slot_for(1_472, 512, 499), Slot::None, "what the other brought still lasts");
     }
 
     #[test]

@@ -25,6 +25,7 @@ impl Default for Limits {
                 per_address: 256,
                 grace: Duration::from_secs(5),
                 least_rate: 1_024,
+                stay: Duration::from_secs(1),
             },
             handshake: Duration::from_secs(30),
             idle: Duration::from_secs(60),

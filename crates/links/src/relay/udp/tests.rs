@@ -124,7 +124,8 @@ fn clients_beyond_the_limit_and_unknown_ones_are_counted() {
     let clients = [socket(), socket(), socket()];
     let mut upstream = at;
     for client in &clients[..2] {
-        client.send_to(b"hello", at).unwrap();
+        // Enough to keep the place for the test.
+        client.send_to(&[1; 60_000], at).unwrap();
         upstream = receive(&server).1;
     }
     clients[2].send_to(b"one too many", at).unwrap();
