@@ -102,6 +102,23 @@ def test_stacks_of_a_sweep_and_of_a_neighbour_have_labels(tmp_path: Path) -> Non
     assert [case["series"] for case in own.cases] == ["same", "same alone"]
 
 
+def test_stacks_of_a_file_that_sweeps_them_have_labels(invoke: Invoke, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    stacks = '"flow.0.stack" = ["keen=cubic(beta=0.9)", "reno"]'
+    file.write_text(
+        f'[topology]\nrate = "10mbit"\n[[flow]]\n[measure]\nduration = "2s"\n[sweep]\n{stacks}\n'
+    )
+    done = invoke("run", str(file), "--repeat", "1", "--no-report")
+    assert done.exit_code == 0
+    results = weir.load(tmp_path / "results/mine/latest")
+    assert [case["series"] for case in results.cases] == ["keen", "reno"]
+    assert results.cases[0]["labels"] == {"keen": "cubic(beta=0.9)"}
+    file.write_text(file.read_text().replace("keen", "k!"))
+    refused = invoke("run", str(file))
+    assert refused.exit_code == 2
+    assert "label 'k!' is not allowed" in refused.output
+
+
 def test_a_label_of_a_sweep_names_one_stack(invoke: Invoke) -> None:
     done = invoke("run", "two-flows", "--sweep", "flow.0.stack=a=cubic,a=reno")
     assert done.exit_code == 2

@@ -216,6 +216,7 @@ fn try_values(
         let mut point = tree.clone();
         point.remove("sweep");
         let value = match value {
+            Value::String(text) if key.ends_with(".stack") => overrides::value(unlabelled(text)),
             Value::String(text) => overrides::value(text),
             other => other.clone(),
         };
@@ -227,6 +228,15 @@ fn try_values(
         }
     }
     Ok(())
+}
+
+/// The stack of `label=stack`: what is before an `=` is a label, unless a path or parameters begin before it. Who
+/// shows labels checks them.
+fn unlabelled(stack: &str) -> &str {
+    match stack.find(['=', '(', '/', ':']) {
+        Some(at) if stack[at..].starts_with('=') => stack[at + 1..].trim_start(),
+        _ => stack,
+    }
 }
 
 fn unwritten(point: &[(String, String)]) -> ScenarioError {

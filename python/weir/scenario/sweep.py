@@ -126,7 +126,7 @@ def plan(
     cases: list[Case] = []
     for series, source in sources.items():
         base = (known or {}).get(series) or source.effective()
-        swept_keys, names = _without_labels({**base.sweep, **sweep})
+        swept_keys, names = without_labels({**base.sweep, **sweep})
         own = {key: swept_keys[key] for key in sweep}
         trusted = [value for key, values in own.items() if is_stack(key) for value in values]
         _refuse_repeated(swept_keys)
@@ -150,7 +150,7 @@ def plan(
     return Plan(name, command, tuple(cases), repeat, cases[0].scenario.seed)
 
 
-def _without_labels(sweep: Sweep) -> tuple[Sweep, dict[str, dict[str, Named]]]:
+def without_labels(sweep: Sweep) -> tuple[Sweep, dict[str, dict[str, Named]]]:
     """The sweep with plain stacks, and by key what each of these is called.
 
     Raises:

@@ -11,6 +11,7 @@ from typing import Any
 from weir import _native
 from weir.base.errors import InputError
 from weir.scenario.source import Source, Sweep, parse_sweep
+from weir.scenario.sweep import without_labels
 from weir.search import space as spaces
 from weir.search.space import Keys, Space
 
@@ -51,7 +52,8 @@ class Problem:
         known = next((keys for keys in (own, bare) if _is_valid(plain, keys)), None)
         middle = space.at([0.5] * len(space.genes))
         plain.at(middle, list(middle.values()), base)
-        return cls(plain, space, {**base.sweep, **sweep}, known, base.seed)
+        swept, _ = without_labels({**base.sweep, **sweep})
+        return cls(plain, space, swept, known, base.seed)
 
     @property
     def window(self) -> str:

@@ -47,6 +47,16 @@ fn an_override_says_the_same_as_the_file() {
 }
 
 #[test]
+fn a_swept_stack_may_have_a_label() {
+    let swept = |stacks: &str| format!("[[flow]]\n[sweep]\n\"flow.0.stack\" = [{stacks}]\n");
+    let text = swept("\"slow start=cubic(hystart=on)\", \"b = rack/reno\", \"cubic(beta=0.8)\"");
+    let sweep = &parse(&text, &[]).file().sweep["flow.0.stack"];
+    assert_eq!(sweep[0], "slow start=cubic(hystart=on)", "it is written as it was");
+    let wrong = Scenario::parse(&swept("\"a=cubci\""), &[], "test.toml").unwrap_err().to_string();
+    assert!(wrong.contains("unknown controller 'cubci'"), "{wrong}");
+}
+
+#[test]
 fn a_swept_key_that_is_set_leaves_the_sweep() {
     let text = "[[flow]]\n[sweep]\ntopology.rate = [\"1mbit\"]\n\"flow.0.stack\" = [\"reno\", \"cubic\"]\n";
     assert_eq!(
