@@ -162,7 +162,7 @@ bench-limits: $(NATIVE) ## weir read next to tshark in twelve scenarios with a c
 bench-dask: $(NATIVE) $(TOOLS) ## What a Dask cluster of two workers costs over two local processes, and that losing one costs no result
 	$(BIN)/python -m bench.dask --kill
 
-bench-flood: $(NATIVE) ## A receiver under a minute of eleven kinds of attack, and unknown peers that take places: what honest users notice
+bench-flood: $(NATIVE) ## A receiver under a minute of thirteen kinds of attack at once, and each attack alone: what honest users notice
 	$(BIN)/python -m bench.flood
 
 bench-kills: $(NATIVE) ## 300 transfers through a bad path, in clear and sealed, with 300 kills of sender, receiver and relay

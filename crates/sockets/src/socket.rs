@@ -76,6 +76,11 @@ impl<'a> Arrival<'a> {
         self.bytes.is_empty()
     }
 
+    /// The length of all its datagrams.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The datagrams that have content.
     pub fn datagrams(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.bytes.chunks(self.stride.max(1))

@@ -44,6 +44,12 @@ pub trait Application {
         true
     }
 
+    /// How much was done for the peer so far that costs it little, in frames or the like. An endpoint does a bounded
+    /// number of these before it reads again, first for those of which it has done least.
+    fn work(&self) -> u64 {
+        0
+    }
+
     /// The next [loose](Datagram) datagram that may be sent. It is sent once, and no acknowledgement says whether it
     /// arrives.
     fn poll_loose(&mut self, _now: Instant) -> Option<Datagram> {

@@ -128,8 +128,8 @@ impl<A: Application> Endpoint<A> {
         }
         let mut now = clock::now();
         if arrived {
-            self.dispatch(now);
-            now = self.receive_more(now)?;
+            let bytes = self.dispatch(now);
+            now = self.receive_more(now, bytes)?;
         } else if woken {
             while let Some(by) = self.socket.next_unreachable() {
                 self.core.on_refusal(now, by);
@@ -186,32 +186,37 @@ impl<A: Application> Endpoint<A> {
     }
 
     /// What else has arrived belongs to this step, up to a bound. Returns the time.
-    fn receive_more(&mut self, mut now: Instant) -> io::Result<Instant> {
+    fn receive_more(&mut self, mut now: Instant, mut bytes: usize) -> io::Result<Instant> {
         for _ in 1..CALLS_PER_STEP {
-            if !self.socket.receive(&mut self.inbox)? {
+            if bytes > BYTES_PER_STEP || !self.socket.receive(&mut self.inbox)? {
                 break;
             }
             now = clock::now();
-            self.dispatch(now);
+            bytes += self.dispatch(now);
         }
         Ok(now)
     }
 
-    /// Hands what arrived to the connections.
-    fn dispatch(&mut self, now: Instant) {
+    /// Hands what arrived to the connections. Returns its length.
+    fn dispatch(&mut self, now: Instant) -> usize {
+        let mut bytes = 0;
         for arrival in self.inbox.arrivals() {
+            bytes += arrival.len();
             if self.core.receive(now, &arrival, &self.socket) {
                 self.busy_poll.begin(now);
             }
         }
+        bytes
     }
 }
 
 /// Receive batches per dispatch: half a megabyte at once would have left the core's second
 /// cache before its checksums are looked at.
 const BATCHES_AT_ONCE: usize = 2;
-/// And so often, before all of it is answered at once.
-const CALLS_PER_STEP: usize = 4;
+/// And so much, before all of it is answered at once: of one sender that is four calls, of many that send single
+/// datagrams more.
+const BYTES_PER_STEP: usize = 384 << 10;
+const CALLS_PER_STEP: usize = 32;
 
 fn randomness() -> io::Result<Randomness> {
     let mut secret = [0; 32];

@@ -42,6 +42,10 @@ pub(super) struct Peer<A> {
     progress: u64,
     /// How fast that grows since the peer has said what the connection is for.
     pub(super) pace: Pace,
+    /// The work that was done for it, and as much of it as counts after some time.
+    work: u64,
+    load: u64,
+    loaded_at: Instant,
     /// Sent next: what did not fit into the outbox.
     queue: VecDeque<Queued>,
     /// The present flight began with a claim.
@@ -115,6 +119,9 @@ impl<A> Peer<A> {
             loose: 0,
             progress: 0,
             pace: Pace::new(now),
+            work: 0,
+            load: 0,
+            loaded_at: now,
             deadline: None,
             touched: false,
             queue: VecDeque::new(),
@@ -178,7 +185,8 @@ impl<A: Application> Peer<A> {
         }
     }
 
-    pub(super) fn step(&mut self, now: Instant, limits: &Limits) {
+    /// Returns how much work that was.
+    pub(super) fn step(&mut self, now: Instant, limits: &Limits) -> u64 {
         if let Err(error) = self.application.on_step(now, &mut self.connection) {
             self.fail(now, error);
         }
@@ -188,6 +196,25 @@ impl<A: Application> Peer<A> {
             self.pace.add(now, progress - self.progress, limits.places.grace);
         }
         self.progress = progress;
+        self.note_work(now)
+    }
+
+    fn note_work(&mut self, now: Instant) -> u64 {
+        let done = self.application.work() - self.work;
+        self.work += done;
+        let seconds = now.saturating_since(self.loaded_at).as_nanos() / 1_000_000_000;
+        if seconds > 0 {
+            self.load = self.load.checked_shr(seconds.min(64) as u32).unwrap_or(0);
+            self.loaded_at = now;
+        }
+        self.load += done;
+        done
+    }
+
+    /// The work that was done for it, half of it after a second: those for whom it is least have the next turn. One
+    /// that is over needs no more.
+    pub(super) fn load(&self) -> u64 {
+        if self.connection.is_closed() { 0 } else { self.load }
     }
 
     pub(super) fn next_time(&self, now: Instant, limits: &Limits) -> Option<Instant> {

@@ -58,9 +58,9 @@ pub(crate) struct FinalizerHandle {
 #[derive(Debug)]
 pub(crate) enum Report {
     /// Under which name the folder has the file already.
-    Found { file: u32, name: Option<String>, hash: Hash },
+    Found { file: u32, name: Option<String> },
     /// The same of a file that was asked about.
-    Asked { file: u32, name: Option<String>, hash: Hash },
+    Asked { file: u32, name: Option<String> },
     /// Which parts of a complete file have other hashes than they should.
     Compared { file: u32, compared: io::Result<(Box<Partial>, Vec<Range<u64>>)> },
     /// How the file ended, and when its hash was known on the machine's monotonic clock.
@@ -307,19 +307,18 @@ impl Known {
         let found = match job {
             Job::Find(sought, wanted) => {
                 let is_wanted = || wanted.load(Ordering::Relaxed);
-                let name = self.find(&sought, &is_wanted).map(|path| path.to_string());
+                let name = self.find_and_tidy(&sought, &is_wanted);
                 if !wanted.load(Ordering::Relaxed) {
                     return;
                 }
-                Report::Found { file, name, hash: sought.hash }
+                Report::Found { file, name }
             }
             Job::Ask(sought, question) => {
                 if !question.take() {
                     return;
                 }
                 let is_wanted = || !question.dropped.load(Ordering::Relaxed);
-                let name = self.find(&sought, &is_wanted).map(|path| path.to_string());
-                Report::Asked { file, name, hash: sought.hash }
+                Report::Asked { file, name: self.find_and_tidy(&sought, &is_wanted) }
             }
             Job::Entry(disk, root, path, EntryHeader { attributes, kind, .. }) => {
                 let verdict = match kind {
@@ -401,6 +400,13 @@ impl Known {
             }
         }
         Err(io::Error::other(format!("'{path}' and {MAX_NUMBER} numbered ones are taken")))
+    }
+
+    /// The name of a file that the folder has, without what sessions that are over have left of it.
+    fn find_and_tidy(&self, sought: &Sought, is_wanted: &dyn Fn() -> bool) -> Option<String> {
+        let found = self.find(sought, is_wanted)?;
+        remove_leftovers(sought.disk.as_ref(), &sought.folder, &sought.hash);
+        Some(found.to_string())
     }
 
     /// Where the folder has the same content, for as long as that is `wanted`. The search ends at the

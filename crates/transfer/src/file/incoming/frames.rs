@@ -29,10 +29,15 @@ impl Incoming {
                 break;
             }
             self.inbox.advance(self.inbox.base() + len as u64);
-            self.frames_left -= 1;
+            self.count_frame();
             self.on_frame(frame)?;
         }
         Ok(())
+    }
+
+    fn count_frame(&mut self) {
+        self.frames_left -= 1;
+        self.frames_read += 1;
     }
 
     /// Reads the frame at the start of what has just come, all before which is there, so that it need
@@ -47,7 +52,7 @@ impl Incoming {
             return None;
         }
         self.inbox.advance(self.inbox.base() + len as u64);
-        self.frames_left -= 1;
+        self.count_frame();
         if let Err(error) = self.on_frame(frame) {
             self.on_frame_error(error);
         }
@@ -185,7 +190,7 @@ impl Incoming {
         self.let_go();
         let number = header.number;
         let path = self.locate(&header.name);
-        let was_asked = self.asked.remove(&number).is_some();
+        let was_asked = self.forget_question(number);
         self.handle.drop_question(number);
         if !was_asked {
             self.record(number, IncomingKind::File, &header.name, &path, header.size)?;
@@ -251,6 +256,7 @@ impl Incoming {
         let may_be_there = self.entry_at(&path).is_some();
         let since = may_be_there.then_some(self.turned_at);
         self.asked.insert(number, Asked { since, cost });
+        self.asked_cost += cost;
         if may_be_there {
             let sought = self.sought(path, header);
             self.handle.ask(number, sought);
@@ -258,6 +264,13 @@ impl Incoming {
             self.outbox.push(&Answer::Wanted { file: number });
         }
         Ok(())
+    }
+
+    /// Returns whether there was one about this file.
+    pub(super) fn forget_question(&mut self, file: u32) -> bool {
+        let asked = self.asked.remove(&file);
+        self.asked_cost -= asked.as_ref().map_or(0, |asked| asked.cost);
+        asked.is_some()
     }
 
     /// Senders that have waited for long send what may be there: others' large files are being read.

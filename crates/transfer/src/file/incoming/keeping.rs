@@ -12,7 +12,7 @@ use super::{Incoming, NOTED_EVERY, State, Wait};
 use crate::file::claims::Health;
 use crate::file::finalizer::Report;
 use crate::file::frame::{Answer, Verdict};
-use crate::file::partial::{Partial, remove_leftovers};
+use crate::file::partial::Partial;
 use crate::file::plain;
 use crate::file::unreliable::DatagramFile;
 
@@ -199,29 +199,27 @@ impl Incoming {
 
     pub(super) fn on_report(&mut self, report: Report) {
         match report {
-            Report::Found { file, name: Some(name), hash } => {
+            Report::Found { file, name: Some(name) } => {
                 if file == self.number() {
                     self.wait = None;
                     let partial = self.claim.take().and_then(|claim| claim.take());
                     let _ = partial.map(Partial::discard);
                 }
-                remove_leftovers(self.folder.disk.as_ref(), &self.folder.path, &hash);
                 self.settle(file, Verdict::Already { name });
             }
             // Its sender may have announced it without waiting for the answer.
             Report::Asked { file, .. } if !self.asked.contains_key(&file) => {}
-            Report::Asked { file, name: Some(name), hash } => {
-                self.asked.remove(&file);
-                remove_leftovers(self.folder.disk.as_ref(), &self.folder.path, &hash);
+            Report::Asked { file, name: Some(name) } => {
+                self.forget_question(file);
                 self.settle(file, Verdict::Already { name });
             }
-            Report::Asked { file, name: None, .. } => {
+            Report::Asked { file, name: None } => {
                 if let Some(asked) = self.asked.get_mut(&file) {
                     asked.since = None;
                 }
                 self.outbox.push(&Answer::Wanted { file });
             }
-            Report::Found { file, name: None, .. } => {
+            Report::Found { file, name: None } => {
                 let number = self.number();
                 let looked_up = |wait: &mut Wait| {
                     file == number && matches!(wait, Wait::LookUp | Wait::NoSpace(_))

@@ -142,12 +142,19 @@ pub struct Incoming {
     datagram: Option<DatagramFile>,
     /// All of the stream before this has been stored, perhaps more.
     whole: u64,
-    /// How many frames may be read before the next step.
+    /// How many frames may be read before the next step, and were read in all.
     frames_left: u32,
+    frames_read: u64,
+    /// After how long the finalizer is asked again: the longer it takes, the less often.
+    asked_every: Duration,
+    /// What the memory of `asked` is.
+    asked_cost: usize,
     /// The piece that comes now: where it lies in the stream, and its offset in the file.
     piece: Range<u64>,
     offset: u64,
     turned_at: Instant,
+    /// When the finalizer was asked last.
+    polled_at: Instant,
     srtt: Duration,
     noted_at: Instant,
     /// Time of the last frame to a sender that waits for verdicts.
@@ -215,9 +222,13 @@ impl Incoming {
             datagram: None,
             whole: 0,
             frames_left: FRAMES_PER_TURN,
+            frames_read: 0,
+            asked_every: ASKED_EVERY,
+            asked_cost: 0,
             piece: 0..0,
             offset: 0,
             turned_at: Instant::ZERO,
+            polled_at: Instant::ZERO,
             srtt: UNKNOWN_RTT,
             noted_at: Instant::ZERO,
             reported_at: Instant::ZERO,
@@ -339,7 +350,7 @@ impl Incoming {
     fn charge(&mut self) {
         self.charge_staging();
         let ranges = self.of_partial(Partial::range_memory);
-        let rows = self.asked.values().map(|asked| asked.cost).sum::<usize>() + self.trees.held();
+        let rows = self.asked_cost + self.trees.held();
         let held = self.inbox.held() + self.outbox.held() + ranges + rows;
         let before = std::mem::replace(&mut self.charged, held);
         if held <= before {
@@ -419,6 +430,23 @@ impl Incoming {
         }
     }
 
+    /// Takes what the finalizer reports. Hundreds of sessions may wait for it: they ask ever less often.
+    fn take_reports(&mut self, now: Instant) {
+        let mut is_new = !self.handle.is_waiting();
+        while let Some(report) = self.handle.poll() {
+            is_new = true;
+            self.on_report(report);
+        }
+        if is_new {
+            self.asked_every = ASKED_EVERY;
+        } else if now.saturating_since(self.polled_at) < self.asked_every {
+            return;
+        } else {
+            self.asked_every = (self.asked_every * 2).min(ASKED_AT_LEAST_EVERY);
+        }
+        self.polled_at = now;
+    }
+
     /// A sender that waits for verdicts hears that someone is at work on them.
     fn reassure(&mut self, now: Instant) {
         if !self.handle.is_waiting() && self.wait.is_none() {
@@ -468,13 +496,15 @@ impl Application for Incoming {
         Ok(())
     }
 
+    fn work(&self) -> u64 {
+        self.frames_read
+    }
+
     fn on_step(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         self.turned_at = now;
         self.frames_left = FRAMES_PER_TURN;
         self.outbox.forget(connection.stats().acked_bytes);
-        while let Some(report) = self.handle.poll() {
-            self.on_report(report);
-        }
+        self.take_reports(now);
         self.on_progress();
         let delivered = connection.stats().delivered_bytes;
         self.whole = delivered;
@@ -506,6 +536,7 @@ impl Application for Incoming {
             self.finished_at.get_or_insert(now);
             connection.close(now);
         }
+        self.frames_left = self.frames_left.min(FRAMES_BETWEEN_TURNS);
         let window = self.window.update(now, delivered, self.srtt);
         // Nothing is offered that could not be placed.
         let space = self.inbox.edge() - delivered.min(self.inbox.edge());
@@ -514,7 +545,7 @@ impl Application for Incoming {
     }
 
     fn next_time(&self) -> Option<Instant> {
-        let waiting = self.handle.is_waiting().then(|| self.turned_at + ASKED_EVERY);
+        let waiting = self.handle.is_waiting().then(|| self.polled_at + self.asked_every);
         let noting = self.claim.as_ref().and_then(|claim| claim.with(|partial| partial.unnoted()));
         let noting = noting.filter(|bytes| *bytes > 0).map(|_| self.noted_at + NOTED_EVERY);
         let wait = match &self.wait {
@@ -553,6 +584,8 @@ const MOST_UNHEARD: usize = 64 << 10;
 /// A header makes the receiver open a file, which takes as long as some kilobytes of data do. Between two
 /// steps of a session all others have theirs.
 const FRAMES_PER_TURN: u32 = 16;
+/// And as they arrive, so that what comes of many senders at once is soon read.
+const FRAMES_BETWEEN_TURNS: u32 = 4;
 const NO_MEMORY: &str = "the receiver has no memory for what came early";
 /// Until there is a measurement.
 const UNKNOWN_RTT: Duration = Duration::from_millis(100);
@@ -560,8 +593,9 @@ const UNKNOWN_RTT: Duration = Duration::from_millis(100);
 const NOTED_EVERY: Duration = Duration::from_millis(200);
 /// Interval of reports to a sender that waits.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval of polls for the finalizer's reports.
+/// Interval of polls for the finalizer's reports, at first and at last.
 const ASKED_EVERY: Duration = Duration::from_micros(300);
+const ASKED_AT_LEAST_EVERY: Duration = Duration::from_millis(40);
 /// How long a sender waits for the answer about a file with which no thread has begun. What it sends then is looked up
 /// meanwhile.
 const ASK_PATIENCE: Duration = Duration::from_secs(1);

@@ -23,8 +23,7 @@ pub(crate) fn is_partial(path: &Path) -> bool {
 
 /// The name of the mark that a sender has made the folder `name`.
 pub(crate) fn mark_of(name: &str) -> String {
-    let id: String =
-        blake3::hash(name.as_bytes()).as_bytes()[..16].iter().map(|b| format!("{b:02x}")).collect();
+    let id = id_of(blake3::hash(name.as_bytes()).as_bytes());
     format!("{HIDDEN_PREFIX}{id}.{MARK}")
 }
 
@@ -40,14 +39,26 @@ pub(crate) fn remove_leftovers(disk: &dyn Disk, folder: &Path, hash: &Hash) {
 
 /// Where parts of a content may lie, a place for each session that is at it.
 pub(super) fn places(folder: &Path, hash: &Hash, ending: &str) -> impl Iterator<Item = PathBuf> {
-    (1..=MAX_AT_ONCE).map(move |n| place(folder, hash, ending, n))
+    let id = id_of(hash);
+    (1..=MAX_AT_ONCE).map(move |n| numbered(folder, &id, ending, n))
 }
 
 /// The place of the `n`-th session, from 1.
 pub(super) fn place(folder: &Path, hash: &Hash, ending: &str, n: u32) -> PathBuf {
-    let id: String = hash[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+    numbered(folder, &id_of(hash), ending, n)
+}
+
+fn numbered(folder: &Path, id: &str, ending: &str, n: u32) -> PathBuf {
     let number = if n == 1 { String::new() } else { format!("-{n}") };
     folder.join(format!("{HIDDEN_PREFIX}{id}{number}.{ending}"))
+}
+
+/// The first 16 bytes of a hash, in hexadecimal.
+fn id_of(hash: &[u8; 32]) -> String {
+    let (head, _) = hash.split_at(16);
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(head);
+    format!("{:032x}", u128::from_be_bytes(bytes))
 }
 
 /// Sessions that receive the same file.
