@@ -1,8 +1,10 @@
 """The command `python -m bench.flood`.
 
-Thirteen kinds of attacker attack a `weir recv` at once, from thousands of loopback addresses. An
-honest sender sends it a large file and another one sends small files. The command measures the
-receiver's memory, how much longer the large file takes, and the longest time between small files.
+It has three parts. `together`: thirteen kinds of attacker attack a `weir recv` at once, from
+loopback addresses. An honest sender sends it a large file and another one sends small files. The
+command measures the receiver's memory, how much longer the large file takes, and the longest time
+between small files. `alone`: each attack by itself, from 1, 40 and 1,000 addresses, and how long
+honest users wait. `injected`: forged datagrams in transfers.
 """
 
 from __future__ import annotations
@@ -17,65 +19,49 @@ import typer
 from bench import command
 from bench.flood import injection
 from bench.flood.attackers import KINDS
-from bench.flood.measure import Flood, run
-from bench.flood.places import ADDRESSES, ATTACKS, IN_TIME_S, measure
+from bench.flood.measure import Flood, Outcome, run
+from bench.flood.places import ADDRESSES, ATTACKS, IN_TIME_S, Wait, measure
+
+PARTS = ("together", "alone", "injected")
 
 
 def flood(
-    seconds: Annotated[float, typer.Option(min=1, help="How long the attack lasts.")] = 60.0,
-    per_s: Annotated[int, typer.Option(min=1, help="Steps of all attackers per second.")] = 2_000,
-    seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
+    part: Annotated[str, typer.Option(help="Parts, comma-separated.")] = ",".join(PARTS),
     only: Annotated[str, typer.Option(help="Kinds of attacker, comma-separated.")] = "",
-    places: Annotated[
-        str, typer.Option(help="Addresses of unknown peers that take places, comma-separated.")
+    addresses: Annotated[
+        str, typer.Option(help="Addresses of attackers in part 'alone', comma-separated.")
     ] = ",".join(map(str, ADDRESSES)),
+    seconds: Annotated[
+        float, typer.Option(min=1, help="How long the attack of part 'together' lasts.")
+    ] = 60.0,
+    per_s: Annotated[
+        int, typer.Option(min=1, help="Steps of all attackers of part 'together' per second.")
+    ] = Flood().per_s,
+    seed: Annotated[int, typer.Option(help="Random seed.")] = 1,
     json_: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Attacks a receiver in thirteen ways, and measures the effect on honest senders."""
-    kinds = tuple(only.split(",")) if only else tuple(KINDS)
-    for kind in kinds:
-        if kind not in KINDS:
-            raise typer.BadParameter(f"--only: no kind '{kind}'; there are {', '.join(KINDS)}")
-    numbers = tuple(int(one) for one in places.split(",") if one)
-    outcome = run(Flood(seconds=seconds, per_s=per_s, seed=seed, kinds=kinds))
-    waits = [measure(attack, addresses) for attack in ATTACKS for addresses in numbers]
-    injected = [injection.measure(attack) for attack in injection.ATTACKS]
-    faults = outcome.faults() + [
-        f"'{wait.attack}' of {wait.addresses} addresses: an honest user ends within {IN_TIME_S:g} s"
-        for wait in waits
-        if wait.longest_s > IN_TIME_S
-    ]
-    faults += [
-        f"'{wait.attack}' of {wait.addresses} addresses attacks and is not turned away for its form"
-        for wait in waits
-        if not wait.attacks
-    ]
-    faults += [f"'{one.attack}' publishes no other content" for one in injected if one.wrong]
-    faults += [
-        f"'{one.attack}' delays and ends nothing"
-        for one in injected
-        if one.attack not in injection.HARMFUL and (one.reconnects or one.complete < one.transfers)
-    ]
-    faults += [
-        f"'{one.attack}' attacks and is not turned away for its form"
-        for one in injected
-        if one.attack in injection.HARMFUL and not one.reconnects
-    ]
+    """Attacks receivers, path-test servers and relays, and measures the effect on honest users."""
+    parts = _chosen(part, PARTS, "--part")
+    attacks = _chosen(only, ATTACKS, "--only") if only else ATTACKS
+    kinds = tuple(kind for kind in KINDS if kind in attacks)
+    numbers = tuple(int(one) for one in addresses.split(",") if one)
+    outcome = None
+    if "together" in parts and kinds:
+        outcome = run(Flood(seconds=seconds, per_s=per_s, seed=seed, kinds=kinds))
+        if not json_:
+            _print_outcome(outcome)
+    waits = []
+    for attack in attacks if "alone" in parts else ():
+        for number in numbers:
+            waits.append(measure(attack, number))
+            if not json_:
+                _print_wait(waits[-1])
+    injected = [injection.measure(attack) for attack in injection.ATTACKS if "injected" in parts]
+    faults = (outcome.faults() if outcome else []) + _faults(waits, injected)
     if json_:
         more = {"waits": list(map(asdict, waits)), "injected": list(map(asdict, injected))}
-        print(json.dumps({**asdict(outcome), **more, "faults": faults}))
+        print(json.dumps({**(asdict(outcome) if outcome else {}), **more, "faults": faults}))
     else:
-        print(f"{outcome.steps} steps of {len(kinds)} kinds of attacker in {seconds:g} s")
-        print(f"receiver's memory at most {outcome.peak_rss_mib:.0f} MiB")
-        print(f"60 MB: {outcome.alone_s:.2f} s alone, {outcome.attacked_s:.2f} s under attack")
-        print(
-            f"{outcome.small_served} small files, at most {outcome.longest_unserved_s:.1f} s apart"
-        )
-        print(f"answers to attackers in form: {_counts(outcome.heard)}")
-        for wait in waits:
-            what = f"{wait.attack} from {wait.addresses} addresses"
-            answers = f"{wait.heard} attackers heard, {wait.turned_away} turned away"
-            print(f"{what}: honest users end within {wait.longest_s:.1f} s; {answers}")
         for one in injected:
             what = f"{one.forged} forged datagrams, {one.reconnects} connections lost"
             done = f"{one.complete} of {one.transfers} files complete, {one.wrong} wrong"
@@ -85,8 +71,51 @@ def flood(
     sys.exit(1 if faults else 0)
 
 
-def _counts(by_kind: dict[str, int]) -> str:
-    return ", ".join(f"{kind} {count}" for kind, count in by_kind.items())
+def _chosen(given: str, there: tuple[str, ...], option: str) -> tuple[str, ...]:
+    chosen = tuple(one.strip() for one in given.split(",") if one.strip())
+    for one in chosen:
+        if one not in there:
+            raise typer.BadParameter(f"{option}: no '{one}'; there are {', '.join(there)}")
+    return chosen
+
+
+def _faults(waits: list[Wait], injected: list[injection.Injected]) -> list[str]:
+    faults = []
+    for wait in waits:
+        what = f"'{wait.attack}' of {wait.addresses} addresses: "
+        if wait.longest_s > IN_TIME_S:
+            faults.append(f"{what}an honest user ends within {IN_TIME_S:g} s")
+        faults += [what + fault for fault in wait.faults]
+    for one in injected:
+        harms = one.attack in injection.HARMFUL
+        if one.wrong:
+            faults.append(f"'{one.attack}' publishes no other content")
+        if not harms and (one.reconnects or one.complete < one.transfers):
+            faults.append(f"'{one.attack}' delays and ends nothing")
+        if harms and not one.reconnects:
+            faults.append(f"'{one.attack}' attacks and is not turned away for its form")
+    return faults
+
+
+def _print_outcome(outcome: Outcome) -> None:
+    steps, kinds = sum(outcome.attack.steps.values()), len(outcome.attack.steps)
+    rate = f"{outcome.steps_per_s:.0f} a second, {outcome.attained:.0%} of what was asked for"
+    print(f"{steps} steps of {kinds} kinds of attacker in {outcome.seconds:.0f} s: {rate}")
+    for kind, count in outcome.attack.steps.items():
+        heard, away = outcome.attack.heard[kind], outcome.attack.turned_away[kind]
+        print(f"  {kind}: {count} steps, {heard} answers, {away} turned away for their form")
+    print(f"receiver's memory at most {outcome.peak_rss_mib:.0f} MiB")
+    print(f"receiver computed for {outcome.receiver_cpu_s:.1f} s")
+    times = f"{outcome.alone_s:.2f} s alone, {outcome.elsewhere_s:.2f} s next to an attack on"
+    print(f"60 MB: {times} another receiver, {outcome.attacked_s:.2f} s under attack")
+    print(f"{outcome.small_served} small files, at most {outcome.longest_unserved_s:.1f} s apart")
+
+
+def _print_wait(wait: Wait) -> None:
+    what = f"{wait.attack} from {wait.addresses} addresses, {wait.per_s:.0f} steps a second"
+    answers = f"{wait.heard} answers, {wait.turned_away} turned away for their form"
+    times = ", ".join(f"{time:.1f}" for time in wait.times_s)
+    print(f"{what}: honest users end after {times} s; {answers}", flush=True)
 
 
 if __name__ == "__main__":

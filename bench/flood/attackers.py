@@ -1,7 +1,8 @@
 """Thirteen kinds of attacker: generators that send a datagram or open a connection at each step.
 
 An attacker that the receiver turns away because of a wrong form attacks nothing. So each that has
-an answer to expect counts the answers that it wants, and those that turn it away.
+an answer to expect counts the answers that it wants, and those that turn it away. No step waits for
+an answer: else a receiver that gives none would slow the attack down.
 """
 
 from __future__ import annotations
@@ -9,80 +10,34 @@ from __future__ import annotations
 import random
 import socket
 import struct
-import zlib
-from collections import Counter
+import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
 
-from bench.flood.segments import (
-    ACK,
-    SYN,
-    SYN_OPTIONS,
-    Address,
-    Connection,
-    Segment,
-    emit,
-)
+from bench.flood import frames
+from bench.flood.frames import JUDGED, LEAST_PIECE, WELCOME
+from bench.flood.segments import ACK, SYN, SYN_OPTIONS, Connection, Segment, emit
+from bench.flood.target import Target
 
-NETWORKS = 40
-"""Attackers have addresses of this many networks of 127.0.0.0/8."""
-_HELLO = struct.Struct("!4sBI")
-VERSION = 3
-"""Of the file protocol (docs/transfer.md): a sender of another one is turned away."""
-_HEADER = struct.Struct("!IQ32sHqIH")
-"""Number, size, hash, permissions, time, and length of the name."""
-_ENTRY = struct.Struct("!BIHqIH")
-_LEAST_PIECE = 64
-"""A receiver refuses shorter datagrams."""
 _HOARD = 300
 """Connections that an attacker keeps open at a time."""
-_HAVE, _KEPT, _ALREADY, _REFUSED, _WORKING, _WAIT, _WANTED = 16, 17, 18, 20, 22, 25, 27
-WELCOME = frozenset({_HAVE, _WAIT})
-_JUDGED = WELCOME | {_KEPT, _ALREADY, _REFUSED, _WORKING, _WANTED}
-"""First bytes of a receiver's frames to a sender in form (docs/transfer.md, "Protocol")."""
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """A receiver, and what attackers know of it."""
-
-    address: Address
-    recorded: tuple[bytes, ...]
-    """Datagrams of an honest transfer."""
-    known_hash: bytes
-    known_size: int
-    """Of a file that the receiver has."""
-    heard: Counter[str] = field(default_factory=Counter)
-    """By kind of attacker: how often the receiver has answered as it does to senders in form,"""
-    turned_away: Counter[str] = field(default_factory=Counter)
-    """and how often it has turned one away."""
-
-    def hear(self, kind: str, connection: Connection, wanted: frozenset[int]) -> None:
-        """Counts the receiver's first answer on a connection, if there is one yet."""
-        answer = connection.first_answer()
-        if answer is not None:
-            (self.heard if answer in wanted else self.turned_away)[kind] += 1
-
-    def hello(self, files: int) -> bytes:
-        """The first frame, in the version that honest senders speak."""
-        spoken = {at[4] for one in self.recorded if (at := one[one.find(b"WEIR") :])[:4] == b"WEIR"}
-        if spoken - {VERSION}:
-            raise RuntimeError(f"honest senders speak version {spoken}, attackers {VERSION}")
-        return _checked(_HELLO.pack(b"WEIR", VERSION, files))
-
+_PATIENCE_S = 1.0
+"""For how long an attacker waits for a connection to open."""
+_LOOKS = 2
+"""At how many connections an attacker looks in a step, each in turn."""
+_MANY = 400
+"""Frames of a connection that asks or announces."""
+_SCATTERED = 20
+"""Datagrams of a connection that sends a file in them. Hundreds would fill the receiver's socket, as
+those of any kind do: what is to be shown is what each makes the receiver do."""
 
 Kind = Callable[[random.Random, Target], Iterator[None]]
 
 
-def host(rng: random.Random) -> str:
-    """An address of an attacker."""
-    return f"127.{1 + rng.randrange(NETWORKS)}.0.{1 + rng.randrange(254)}"
-
-
 def _socket(rng: random.Random, target: Target) -> socket.socket:
     one = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    one.bind((host(rng), 0))
+    one.bind((target.host(rng), 0))
     one.connect(target.address)
     one.setblocking(False)
     return one
@@ -124,13 +79,13 @@ def unfinished_handshakes(rng: random.Random, target: Target) -> Iterator[None]:
 
 
 def false_cookies(rng: random.Random, target: Target) -> Iterator[None]:
-    """SYNs with invented cookies."""
+    """SYNs with invented cookies, which get resets."""
 
     def syn() -> bytes:
         ports = (rng.randrange(1 << 16), target.address[1])
         return emit(Segment(*ports, rng.randrange(1 << 32), 0, SYN, rng.randbytes(24)), SYN_OPTIONS)
 
-    return _throw(rng, target, syn)
+    return _throw(rng, target, syn, "false_cookies")
 
 
 def unmatched_segments(rng: random.Random, target: Target) -> Iterator[None]:
@@ -148,7 +103,7 @@ def unmatched_segments(rng: random.Random, target: Target) -> Iterator[None]:
 
 
 def replays(rng: random.Random, target: Target) -> Iterator[None]:
-    """Recorded datagrams, as they were and changed."""
+    """Recorded datagrams, as they were and changed: openings get answers, others resets."""
 
     def replay() -> bytes:
         datagram = bytearray(rng.choice(target.recorded))
@@ -156,7 +111,25 @@ def replays(rng: random.Random, target: Target) -> Iterator[None]:
             datagram[rng.randrange(len(datagram))] ^= 1 << rng.randrange(8)
         return bytes(datagram)
 
-    return _throw(rng, target, replay)
+    return _throw(rng, target, replay, "replays")
+
+
+def _opened(rng: random.Random, target: Target) -> Iterator[list[Connection]]:
+    """Begins a connection at each step; yields those that have opened since."""
+    begun: deque[Connection] = deque()
+    while True:
+        begun.append(Connection(rng, target.address, target.host(rng)))
+        opened = []
+        for _ in range(min(_LOOKS, len(begun))):
+            one = begun.popleft()
+            one.read()
+            if one.is_open:
+                opened.append(one)
+            elif one.is_over or time.monotonic() - one.began > _PATIENCE_S:
+                one.close()
+            else:
+                begun.append(one)
+        yield opened
 
 
 def _hoard(
@@ -166,36 +139,33 @@ def _hoard(
     kind: str,
     wanted: frozenset[int] | None = WELCOME,
 ) -> Iterator[None]:
-    """Opens connections and keeps them, the oldest as long as there is space for them.
-
-    Where no answer is `wanted`, the connection is all that the receiver grants.
-    """
-    kept: list[Connection] = []
-    while True:
-        connection = Connection(rng, target.address, host(rng))
-        if connection.is_open:
-            act(connection)
-            if wanted is None:
-                target.heard[kind] += 1
-        kept.append(connection)
-        if len(kept) > _HOARD:
-            oldest = kept.pop(0)
-            if wanted is not None:
-                target.hear(kind, oldest, wanted)
-            oldest.close()
+    """Opens connections and keeps them, the oldest as long as there is space for them."""
+    kept: deque[Connection] = deque()
+    for opened in _opened(rng, target):
+        for one in opened:
+            act(one)
+            kept.append(one)
+        for _ in range(min(_LOOKS, len(kept))):
+            one = kept.popleft()
+            one.read()
+            target.hear(kind, one, wanted)
+            if one.is_over or len(kept) >= _HOARD:
+                one.close()
+            else:
+                kept.append(one)
         yield
 
 
 def silent(rng: random.Random, target: Target) -> Iterator[None]:
     """Connections over which nothing is ever said."""
-    return _hoard(rng, target, lambda _: None, "silent", None)
+    return _hoard(rng, target, Connection.probe, "silent", None)
 
 
 def hello_only(rng: random.Random, target: Target) -> Iterator[None]:
     """Connections that say hello, send a few bytes far ahead, and fall silent."""
 
     def act(connection: Connection) -> None:
-        connection.say(0, target.hello(1))
+        connection.say(0, frames.hello(1))
         connection.say(900_000, b"far")
 
     return _hoard(rng, target, act, "hello_only", None)
@@ -203,26 +173,25 @@ def hello_only(rng: random.Random, target: Target) -> Iterator[None]:
 
 def announcers(rng: random.Random, target: Target) -> Iterator[None]:
     """Connections that announce hundreds of files that the receiver has to look at or to refuse."""
+    known = (target.known_size, target.known_hash, b"known")
+    hello = frames.hello(_MANY)
+    all_of = [
+        hello + b"".join(frames.file(n, *one) for n in range(_MANY))
+        for one in (known, (1 << 60, bytes(32), b"f"))
+    ]
 
     def act(connection: Connection) -> None:
-        existing = rng.random() < 0.5
-        one = (target.known_size, target.known_hash, b"known")
-        if not existing:
-            one = (1 << 60, bytes(32), b"f")
-        _say_all(connection, target.hello(400) + b"".join(_file(n, *one) for n in range(400)))
+        connection.say_all(rng.choice(all_of))
 
-    return _hoard(rng, target, act, "announcers", _JUDGED)
+    return _hoard(rng, target, act, "announcers", JUDGED)
 
 
 def askers(rng: random.Random, target: Target) -> Iterator[None]:
     """Connections that ask hundreds of times whether the receiver has a large file."""
-
-    def act(connection: Connection) -> None:
-        one = (target.known_size, target.known_hash, b"known")
-        asked = (_checked(b"\x08" + _header(n, *one)) for n in range(400))
-        _say_all(connection, target.hello(400) + b"".join(asked))
-
-    return _hoard(rng, target, act, "askers", _JUDGED)
+    known = (target.known_size, target.known_hash, b"known")
+    asked = b"".join(frames.question(n, *known) for n in range(_MANY))
+    said = frames.hello(_MANY) + asked
+    return _hoard(rng, target, lambda connection: connection.say_all(said), "askers", JUDGED)
 
 
 def folders(rng: random.Random, target: Target) -> Iterator[None]:
@@ -231,17 +200,11 @@ def folders(rng: random.Random, target: Target) -> Iterator[None]:
     def act(connection: Connection) -> None:
         top = rng.randbytes(4).hex()
         paths = [top, *(f"{top}/{n}" for n in range(100))]
-        made = (_checked(_entry(9, n, path)) for n, path in enumerate(paths))
-        linked = (_checked(_entry(11, 101 + n, f"{top}/l{n}", "0")) for n in range(100))
-        _say_all(connection, target.hello(201) + b"".join(made) + b"".join(linked))
+        made = (frames.folder(n, path) for n, path in enumerate(paths))
+        linked = (frames.link(101 + n, f"{top}/l{n}", "0") for n in range(100))
+        connection.say_all(frames.hello(201) + b"".join(made) + b"".join(linked))
 
-    return _hoard(rng, target, act, "folders", _JUDGED)
-
-
-def _say_all(connection: Connection, frames: bytes) -> None:
-    for start in range(0, len(frames), 1_400):
-        connection.say(start, frames[start : start + 1_400])
-    connection.hear()
+    return _hoard(rng, target, act, "folders", JUDGED)
 
 
 def tiny_datagrams(rng: random.Random, target: Target) -> Iterator[None]:
@@ -249,11 +212,10 @@ def tiny_datagrams(rng: random.Random, target: Target) -> Iterator[None]:
 
     def act(connection: Connection) -> None:
         size = 8_000_000
-        announced = struct.pack("!BI", 4, _LEAST_PIECE) + _header(0, size, rng.randbytes(32), b"f")
-        header = _checked(announced)
-        connection.say(0, target.hello(1) + header)
-        for n in range(0, size // _LEAST_PIECE, 600):
-            connection.send_datagram(n * _LEAST_PIECE, b"x" * _LEAST_PIECE)
+        announced = frames.loose(LEAST_PIECE, 0, size, rng.randbytes(32), b"f")
+        connection.say(0, frames.hello(1) + announced)
+        for n in range(0, size // LEAST_PIECE, size // LEAST_PIECE // _SCATTERED):
+            connection.send_datagram(n * LEAST_PIECE, b"x" * LEAST_PIECE)
 
     return _hoard(rng, target, act, "tiny_datagrams")
 
@@ -262,63 +224,31 @@ def partials(rng: random.Random, target: Target) -> Iterator[None]:
     """Connections that begin large files and leave them."""
 
     def act(connection: Connection) -> None:
-        frames = target.hello(1) + _file(0, 50_000_000, rng.randbytes(32), b"f")
-        frames += _checked(struct.pack("!BQQ", 2, 0, 65_536))
-        connection.say(0, frames + b"x" * 1_000)
+        begun = frames.hello(1) + frames.file(0, 50_000_000, rng.randbytes(32), b"f")
+        connection.say(0, begun + frames.data(0, 65_536) + b"x" * 1_000)
 
     return _hoard(rng, target, act, "partials")
 
 
 def litter(rng: random.Random, target: Target) -> Iterator[None]:
     """Connections that begin a file with one byte, and reset."""
-    while True:
-        connection = Connection(rng, target.address, host(rng))
-        if connection.is_open:
-            connection.say(0, beginning(rng, target))
-            yield
-            target.hear("litter", connection, WELCOME)
-            connection.reset()
-        connection.close()
+    said: deque[Connection] = deque()
+    for opened in _opened(rng, target):
+        for one in opened:
+            one.say(0, frames.beginning(rng))
+            said.append(one)
+        for _ in range(min(_LOOKS, len(said))):
+            one = said.popleft()
+            one.read()
+            target.hear("litter", one, WELCOME)
+            # Once it was answered there is a file.
+            if one.is_counted or one.is_over or time.monotonic() - one.began > _PATIENCE_S:
+                one.reset()
+                one.close()
+            else:
+                said.append(one)
         yield
 
-
-def beginning(rng: random.Random, target: Target) -> bytes:
-    """The announcement of a large file and its first byte; more bytes may follow it."""
-    size = 50_000_000
-    frames = target.hello(1) + _file(0, size, rng.randbytes(32), b"f")
-    return frames + _checked(struct.pack("!BQQ", 2, 0, size)) + b"x"
-
-
-def _file(number: int, size: int, digest: bytes, name: bytes) -> bytes:
-    return _checked(b"\x01" + _header(number, size, digest, name))
-
-
-def _header(number: int, size: int, digest: bytes, name: bytes) -> bytes:
-    return _HEADER.pack(number, size, digest, 0o644, 0, 0, len(name)) + name
-
-
-def _entry(kind: int, number: int, path: str, target: str = "") -> bytes:
-    texts = _ENTRY.pack(kind, number, 0o755, 0, 0, len(path)) + path.encode()
-    return texts + (struct.pack("!H", len(target)) + target.encode() if target else b"")
-
-
-def _checked(frame: bytes) -> bytes:
-    return frame + zlib.crc32(frame).to_bytes(4)
-
-
-ANSWERED = {
-    "unfinished_handshakes",
-    "unmatched_segments",
-    "silent",
-    "hello_only",
-    "announcers",
-    "askers",
-    "folders",
-    "tiny_datagrams",
-    "partials",
-    "litter",
-}
-"""Kinds to which a receiver answers, or opens a connection. The others get no answer by design."""
 
 KINDS: dict[str, Kind] = {
     kind.__name__: kind
@@ -338,3 +268,6 @@ KINDS: dict[str, Kind] = {
         litter,
     )
 }
+
+UNANSWERED = {"noise"}
+"""Random bytes get no answer by design."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import select
 import socket
 import struct
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -71,74 +73,102 @@ def _checksum(datagram: bytearray) -> int:
 
 
 class Connection:
-    """A connection that an attacker opens by hand, to send any bytes over it."""
+    """A connection that an attacker opens by hand, to send any bytes over it.
+
+    It waits for nothing: `read` processes what has come.
+    """
 
     def __init__(self, rng: random.Random, receiver: Address, host: str) -> None:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind((host, 0))
         self._socket.connect(receiver)
-        self._socket.settimeout(0.2)
+        self._socket.setblocking(False)
         self._ports = (rng.randrange(1 << 16), receiver[1])
         self._iss = rng.randrange(1 << 32)
-        self._ack = self._said = self._heard_from = 0
-        self._first: int | None = None
-        self.is_open = self._open()
+        self._ack = self._heard_from = 0
+        self._said = 0
+        """Without gaps, from the beginning on."""
+        self.began = time.monotonic()
+        self.is_open = False
+        """It has returned the cookie,"""
+        self.is_admitted = False
+        """and the receiver has then said something over it."""
+        self.is_over = False
+        """The receiver has reset it."""
+        self.first_answer: int | None = None
+        """The first byte of what the receiver has said, if that has come."""
+        self.is_counted = False
+        """Its answer was counted."""
+        self._send(self._iss, SYN, bytes(_NOTE_BYTES), SYN_OPTIONS)
 
     def close(self) -> None:
         """Leaves without a word."""
         self._socket.close()
 
+    def wait(self, seconds: float) -> bool:
+        """Waits until it is open, for this long at most; returns whether it is."""
+        ends = time.monotonic() + seconds
+        while not (self.is_open or self.is_over) and (left := ends - time.monotonic()) > 0:
+            select.select([self._socket], [], [], left)
+            self.read()
+        return self.is_open and not self.is_over
+
     def say(self, offset: int, payload: bytes) -> None:
         """Sends bytes of the stream from an offset on."""
-        self._said = max(self._said, offset + len(payload))
+        if offset == self._said:
+            self._said += len(payload)
         self._send(self._iss + 1 + offset, ACK, payload)
+
+    def say_all(self, payload: bytes) -> None:
+        """Sends bytes from the beginning on, in segments."""
+        for start in range(0, len(payload), _SEGMENT):
+            self.say(start, payload[start : start + _SEGMENT])
 
     def send_datagram(self, number: int, payload: bytes) -> None:
         """Sends a datagram outside the stream."""
         with suppress(OSError):
             self._socket.send(struct.pack("!HHQB", *self._ports, number, 0) + payload)
 
-    def hear(self) -> None:
-        """Acknowledges whatever has come."""
-        self._read()
-        self._send(self._iss + 1, ACK, b"")
-
-    def first_answer(self) -> int | None:
-        """The first byte of what the receiver has said, if that has come."""
-        self._read()
-        return self._first
+    def probe(self) -> None:
+        """Sends a byte that was acknowledged: a receiver that has the connection answers."""
+        # RFC 9293 §3.8.4, as keep-alives do.
+        self._send(self._iss, ACK, b"\0")
 
     def reset(self) -> None:
         """Ends the connection."""
         self._send(self._iss + 1 + self._said, RST | ACK, b"")
 
-    def _read(self) -> None:
-        self._socket.setblocking(False)
+    def read(self) -> None:
+        """Processes what has come, and acknowledges what the receiver says."""
+        before = self._ack
         with suppress(OSError):
             while True:
                 segment = parse(self._socket.recv(65535))
-                if segment is None:
-                    continue
-                if segment.flags & RST:
-                    self.is_open = False
-                if segment.payload:
-                    if segment.seq == self._heard_from:
-                        self._first = segment.payload[0]
-                    self._ack = max(self._ack, segment.seq + len(segment.payload))
+                if segment is not None:
+                    self._handle(segment)
+        if self.is_admitted and self._ack != before:
+            self._send(self._iss + 1 + self._said, ACK, b"")
 
-    def _open(self) -> bool:
-        self._send(self._iss, SYN, bytes(_NOTE_BYTES), SYN_OPTIONS)
-        try:
-            answer = parse(self._socket.recv(2048))
-        except OSError:
-            return False
-        if answer is None or answer.flags != SYN | ACK:
-            return False
+    def _handle(self, segment: Segment) -> None:
+        if segment.flags & RST:
+            self.is_over = True
+        elif not self.is_open:
+            if segment.flags == SYN | ACK:
+                self._return_cookie(segment)
+        else:
+            self.is_admitted = True
+            if segment.payload and not segment.flags & SYN:
+                if segment.seq == self._heard_from:
+                    self.first_answer = segment.payload[0]
+                # Numbers start at random, so that those of a few kB seldom pass 2^32.
+                self._ack = max(self._ack, segment.seq + len(segment.payload))
+
+    def _return_cookie(self, answer: Segment) -> None:
         self._ack = 0
         self._send(self._iss, SYN, answer.payload, SYN_OPTIONS)
         self._ack = self._heard_from = (answer.seq + 1) & 0xFFFFFFFF
         self._send(self._iss + 1, ACK, b"")
-        return True
+        self.is_open = True
 
     def _send(self, seq: int, flags: int, payload: bytes, options: bytes = b"") -> None:
         source, destination = self._ports
@@ -146,3 +176,7 @@ class Connection:
         # A full buffer is a network that loses.
         with suppress(OSError):
             self._socket.send(emit(segment, options))
+
+
+_SEGMENT = 1_400
+"""Payload of a segment."""
