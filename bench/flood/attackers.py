@@ -29,7 +29,7 @@ _LOOKS = 2
 _MANY = 400
 """Frames of a connection that asks or announces."""
 _SCATTERED = 20
-"""Datagrams of a connection that sends a file in them. Hundreds would fill the receiver's socket, as
+"""Datagrams of a connection that sends a file in them. Hundreds fill the receiver's socket, as
 those of any kind do: what is to be shown is what each makes the receiver do."""
 
 Kind = Callable[[random.Random, Target], Iterator[None]]

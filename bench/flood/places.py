@@ -252,7 +252,7 @@ def send(address: Address) -> float:
         path.write_bytes(os.urandom(1_000))
         began = time.monotonic()
         try:
-            sent = files.send([path], f"{address[0]}:{address[1]}")
+            sent = files.send([path], f"{address[0]}:{address[1]}", max_wait="20s")
         except files.FailedError:
             return float("inf")
         return float("inf") if sent.missing else time.monotonic() - began
