@@ -10,8 +10,11 @@ VERSION = 3
 """Of the file protocol: a sender of another one is turned away."""
 LEAST_PIECE = 64
 """A receiver refuses shorter datagrams."""
-HAVE, KEPT, ALREADY, REFUSED, FAILED, WORKING, WAIT, WANTED = 16, 17, 18, 20, 21, 22, 25, 27
-"""First bytes of a receiver's frames. `FAILED` is what a sender gets that is not in form."""
+HAVE, KEPT, ALREADY, REFUSED, FAILED = 16, 17, 18, 20, 21
+WORKING, BROKEN, WAIT, WANTED = 22, 24, 25, 27
+"""First bytes of a receiver's frames."""
+_NO_MEMORY = b"no memory"
+"""In the reason of a receiver that ends a session for another cause than its form."""
 WELCOME = frozenset({HAVE, WAIT})
 JUDGED = WELCOME | {KEPT, ALREADY, REFUSED, WORKING, WANTED}
 
@@ -29,6 +32,11 @@ def hello(files: int) -> bytes:
 def spoken(datagrams: tuple[bytes, ...]) -> set[int]:
     """The versions that the senders of recorded datagrams speak."""
     return {at[4] for one in datagrams if (at := one[one.find(b"WEIR") :])[:4] == b"WEIR"}
+
+
+def is_refusal(answer: bytes) -> bool:
+    """Whether a receiver has ended a session because of the form of what it was sent."""
+    return answer[:1] in (bytes([FAILED]), bytes([BROKEN])) and _NO_MEMORY not in answer
 
 
 def file(number: int, size: int, digest: bytes, name: bytes) -> bytes:

@@ -95,8 +95,8 @@ class Connection:
         """and the receiver has then said something over it."""
         self.is_over = False
         """The receiver has reset it."""
-        self.first_answer: int | None = None
-        """The first byte of what the receiver has said, if that has come."""
+        self.first_answer = b""
+        """What the receiver has said first, if that has come."""
         self.is_counted = False
         """Its answer was counted."""
         self._send(self._iss, SYN, bytes(_NOTE_BYTES), SYN_OPTIONS)
@@ -159,7 +159,7 @@ class Connection:
             self.is_admitted = True
             if segment.payload and not segment.flags & SYN:
                 if segment.seq == self._heard_from:
-                    self.first_answer = segment.payload[0]
+                    self.first_answer = segment.payload
                 # Numbers start at random, so that those of a few kB seldom pass 2^32.
                 self._ack = max(self._ack, segment.seq + len(segment.payload))
 

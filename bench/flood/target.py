@@ -53,11 +53,11 @@ class Target:
         Where no answer is `wanted`, the connection is all that the receiver grants.
         """
         answer = connection.first_answer
-        if connection.is_counted or (answer is None and (wanted or not connection.is_admitted)):
+        if connection.is_counted or (not answer and (wanted or not connection.is_admitted)):
             return
         connection.is_counted = True
-        if answer == frames.FAILED:
+        if frames.is_refusal(answer):
             self.turned_away[kind] += 1
         # Others say that there is no space or no memory now, which is not a matter of form.
-        elif not wanted or answer in wanted:
+        elif not wanted or answer[0] in wanted:
             self.heard[kind] += 1

@@ -55,6 +55,7 @@ def test_an_attacker_out_of_form_is_noticed(tmp_path: Path) -> None:
             connection.read()
             target.hear("announcers", connection, frames.JUDGED)
             time.sleep(0.01)
+        connection.close()
     assert (target.heard["announcers"], target.turned_away["announcers"]) == (0, 1)
     attack = Attack({"announcers": 1}, target.heard, target.turned_away)
     assert attack.faults() == [
