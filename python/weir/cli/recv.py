@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import threading
+import time
 from collections import Counter, deque
 from collections.abc import Mapping
 from pathlib import Path
@@ -72,6 +74,7 @@ def recv(
     for file in key_files:
         tables.warn_of_exposed(file, quiet=quiet)
     tables.restore_interrupts()
+    sys.setswitchinterval(_SWITCH_S)
     with (
         tables.bar(show=not quiet) as progress,
         _Sessions(progress, as_json=json, quiet=quiet) as sessions,
@@ -188,7 +191,11 @@ class _Printer:
                 missed, self._missed = self._missed, 0
                 closed = self._closed
             while waiting:
+                began = time.monotonic()
                 self._print(*waiting.popleft())
+                if waiting and not self._closed:
+                    # The thread that serves the network needs this interpreter too.
+                    time.sleep(_REST * (time.monotonic() - began))
             if missed:
                 self._note(f"{missed} more sessions ended")
             if latest:
@@ -236,6 +243,10 @@ def _summarised(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**facts, "rows": shown, "omitted": omitted}
 
 
+_SWITCH_S = 0.0005
+"""For how long at most the thread that draws tables keeps the interpreter from the other."""
+_REST = 4
+"""For so many times as long as a table takes none is drawn, while others wait."""
 _MOST_OTHERS = 10_000
 """Files that did not arrive, in what `--json` prints at the end."""
 _MOST_WAITING = 100
