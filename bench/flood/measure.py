@@ -78,7 +78,7 @@ class Flood:
     """How large it is."""
 
     seconds: float = 60.0
-    per_s: int = 1_000
+    per_s: int = 400
     """Steps of all attackers per second."""
     large_bytes: int = 60_000_000
     rate: str = "100mbit"

@@ -50,6 +50,11 @@ pub trait Application {
         0
     }
 
+    /// Whether the next step ends the connection, because others need what it holds. It comes first then.
+    fn must_end(&self) -> bool {
+        false
+    }
+
     /// The next [loose](Datagram) datagram that may be sent. It is sent once, and no acknowledgement says whether it
     /// arrives.
     fn poll_loose(&mut self, _now: Instant) -> Option<Datagram> {

@@ -212,9 +212,10 @@ impl<A: Application> Peer<A> {
     }
 
     /// The work that was done for it, half of it after a second: those for whom it is least have the next turn. One
-    /// that is over needs no more.
+    /// that is over needs no more, and frees memory.
     pub(super) fn load(&self) -> u64 {
-        if self.connection.is_closed() { 0 } else { self.load }
+        let ends = self.connection.is_closed() || self.application.must_end();
+        if ends { 0 } else { self.load }
     }
 
     pub(super) fn next_time(&self, now: Instant, limits: &Limits) -> Option<Instant> {

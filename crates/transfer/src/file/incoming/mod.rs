@@ -500,6 +500,10 @@ impl Application for Incoming {
         self.frames_read
     }
 
+    fn must_end(&self) -> bool {
+        self.is_evicted()
+    }
+
     fn on_step(&mut self, now: Instant, connection: &mut Connection) -> io::Result<()> {
         self.turned_at = now;
         self.frames_left = FRAMES_PER_TURN;
