@@ -105,7 +105,7 @@ lint-stubs: $(TOOLS) $(TESTED)
 test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
 	cargo test $(WORKSPACE)
 	@if [ -e /dev/net/tun ] && { unshare --net true || unshare --user --map-root-user --net true; } 2>/dev/null; \
-	then cargo test --quiet $(WORKSPACE) emulator::tests -- --ignored; \
+	then cargo test --quiet $(WORKSPACE) --lib --exclude weir-py emulator::tests -- --ignored; \
 	else echo 'skipped: the tests of emulated links, which need network namespaces and /dev/net/tun'; fi
 
 # s2n-quic needs a newer Rust than the other crates, so that its adapter is a workspace with its own lock file.
@@ -213,12 +213,12 @@ $(BIN)/python:
 	./.ci/prepare $(VENV)
 
 $(TOOLS): requirements.txt | $(BASE)
-	$(BIN)/python -m pip install --quiet --requirement requirements.txt
+	$(BIN)/python -m pip install --quiet --no-compile --requirement requirements.txt
 	@touch $@ $(BASE)
 
-# Without what only developers need.
+# Without what only developers need. Python compiles what is imported, pip would compile everything.
 $(BASE): requirements.txt pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --constraint requirements.txt maturin \
+	$(BIN)/python -m pip install --quiet --no-compile --constraint requirements.txt maturin \
 	$$($(BIN)/python -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"])')
 	@touch $@
 

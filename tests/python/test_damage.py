@@ -21,6 +21,7 @@ import weir
 from weir.base.errors import InputError
 from weir.export import FORMATS
 from weir.results import parquet
+from weir.results.parts import Ended
 from weir.results.results import TABLES
 from weir.results.store import RunDirectory
 from weir.running import runner
@@ -70,7 +71,7 @@ def test_a_damaged_part_is_run_again(
 ) -> None:
     directory = RunDirectory.create(tmp_path, plan)
     for run in plan.runs[:2]:
-        directory.keep(run, runner.execute(run.case.scenario, run.seed))
+        directory.keep([Ended(run, runner.execute(run.case.scenario, run.seed))])
     name, spoil = PARTS[damage]
     (file,) = directory.path.glob(f"parts/0-*/{name}")
     spoil(file)
@@ -78,6 +79,23 @@ def test_a_damaged_part_is_run_again(
     again = RunDirectory.reopen(tmp_path, plan)
     assert [run.index for run in again.pending] == [0, 2, 3]
     del again
+    resumed = weir.load(runner.run_plan(plan, tmp_path, resume=True))
+    for table in TABLES:
+        assert resumed.scan(table).collect().equals(whole.scan(table).collect()), table
+
+
+@pytest.mark.parametrize("parts", [[[3, 0], [2], [1]], [[1, 2], [3, 0]], [[2, 1, 3, 0]]], ids=str)
+def test_the_order_in_which_runs_end_changes_nothing(
+    parts: list[list[int]], plan: Plan, whole: weir.Results, tmp_path: Path
+) -> None:
+    """Nor does it which of them end together, or that one failed before."""
+    directory = RunDirectory.create(tmp_path, plan)
+    directory.keep([Ended(plan.runs[index], {}, "out of memory") for index in (1, 0)])
+    assert [run.index for run in directory.pending] == [0, 1, 2, 3]
+    for part in parts:
+        runs = [plan.runs[index] for index in part]
+        directory.keep([Ended(r, runner.execute(r.case.scenario, r.seed)) for r in runs])
+    del directory
     resumed = weir.load(runner.run_plan(plan, tmp_path, resume=True))
     for table in TABLES:
         assert resumed.scan(table).collect().equals(whole.scan(table).collect()), table
@@ -107,7 +125,7 @@ def test_what_gets_its_name_is_on_disk(
     monkeypatch.setattr(os, "replace", watched_rename)
     path = runner.run_plan(plan, tmp_path)
     assert {"runs.parquet", "flows.parquet", "manifest.json", path.name} <= set(renamed)
-    assert sum(name.startswith(("0-", "1-", "2-", "3-")) for name in renamed) == 4
+    assert any(name.startswith("0-") for name in renamed)
 
 
 def test_six_commands_in_one_second_have_folders_of_their_own(plan: Plan, tmp_path: Path) -> None:

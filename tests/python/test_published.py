@@ -55,8 +55,8 @@ def test_the_registry_names_studies_tables_and_claims_that_exist() -> None:
         "lab-udp": {table.id for name in ("000", "002") for table in lab_source(name).tables},
         "udp-vs-tcp": {table.id for table in report_004().tables},
         "muzha": {
-            *(f"cross of {hops} hops, window {window}" for hops in (4, 6, 8) for window in (4, 8)),
-            "index comparison, window 8",
+            *(f"cross of {hops} hops, window 8, AODV of RFC 3561" for hops in (4, 6, 8)),
+            "index comparison, window 4, AODV of RFC 3561",
         },
     }
     tables["lab-udp"] |= {f"{name}-throughput" for name in ("000-loss", "002-loss", "002-delay")}
@@ -76,7 +76,8 @@ def test_every_published_table_of_a_study_is_in_the_registry() -> None:
     patterns = [p for source in sources.load() for part in source.parts for p in part.tables]
     named = [table.id for name in ("000", "002") for table in lab_source(name).tables]
     named += [table.id for table in report_004().tables if not table.id.count("-") > 1]
-    named += ["cross of 6 hops, window 8", "index comparison, window 8"]
+    named += ["cross of 6 hops, window 8, AODV of RFC 3561"]
+    named += ["index comparison, window 4, AODV of RFC 3561"]
     assert described("muzha").constants["slides"]["cross"]
     for name in named:
         assert any(re.fullmatch(pattern, name) for pattern in patterns), name
@@ -144,12 +145,17 @@ def test_every_expression_over_results_says_no_without_them() -> None:
 
 def test_another_setting_stands_beside_a_number() -> None:
     cells = [
-        cell(f"cross of 4 hops, window {window}", "Vegas beside NewReno", "delay", "ms",
+        cell(f"cross of 4 hops, {setting}", "Vegas beside NewReno", "delay", "ms",
              Estimate(mean, None, None, 1), published=72.4)
-        for window, mean in ((8, 93.0), (4, 80.0), (32, 95.0))
+        for setting, mean in (
+            ("window 8, AODV of RFC 3561", 93.0), ("window 4", 80.0), ("window 32", 95.0),
+            ("window 4, AODV of RFC 3561", 81.0),
+        )
     ]  # fmt: skip
     (one,) = [e for e in sources.entries(sources.load(), {"muzha": cells}) if e.row]
-    assert one.other_settings == {"window 4": 80.0, "window 32": 95.0}
+    assert one.other_settings == {
+        "window 4": 80.0, "window 8": None, "window 32": 95.0, "window 4, AODV of RFC 3561": 81.0,
+    }  # fmt: skip
 
 
 def refused(name: str, _settings: Settings) -> StudyResult:

@@ -17,6 +17,7 @@ from conftest import PATIENCE_S, started, until
 
 import weir
 from weir.base.errors import InputError, RunInterruptedError
+from weir.results.parts import Ended
 from weir.results.results import TABLES
 from weir.results.store import RunDirectory
 from weir.running import runner
@@ -106,7 +107,7 @@ def test_an_unfinished_directory_is_found_again_and_only_the_rest_is_run(
 ) -> None:
     directory = RunDirectory.create(tmp_path, plan)
     first = plan.runs[0]
-    directory.keep(first, runner.execute(first.case.scenario, first.seed))
+    directory.keep([Ended(first, runner.execute(first.case.scenario, first.seed))])
     assert not list((tmp_path / "compare").glob("2*")), "no final name before it is complete"
     del directory  # another process may go on
 
@@ -129,7 +130,7 @@ def test_an_unfinished_directory_is_found_again_and_only_the_rest_is_run(
 def test_the_newest_unfinished_directory_is_resumed(plan: Plan, tmp_path: Path) -> None:
     older = RunDirectory.create(tmp_path, plan)
     first = plan.runs[0]
-    older.keep(first, runner.execute(first.case.scenario, first.seed))
+    older.keep([Ended(first, runner.execute(first.case.scenario, first.seed))])
     del older  # another process may go on
     (path,) = (tmp_path / "compare").iterdir()
     path.rename(path.with_name(f".2020{path.name.removeprefix('.')[4:]}"))

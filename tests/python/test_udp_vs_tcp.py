@@ -291,7 +291,8 @@ def test_a_row_that_took_too_long_is_not_tried_with_larger_files() -> None:
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     settings = ("local", "two hosts", "50 ms delay", "25 % loss")
-    contenders = tuple(c for c in CONTENDERS if c.name in {"TCP", "UDPR", "UDPR max 10"})
+    names = {"TCP", "TCP dialogue", "UDPR", "UDPR max 10"}
+    contenders = tuple(c for c in CONTENDERS if c.name in names)
     extent = Extent(settings, ("1500B",), ("28KB", "2.8MB"), contenders, 1, limit_s=20.0)
     how: Any = {"out": tmp_path_factory.mktemp("small"), "show_progress": False}
     return STUDY.run_extent(extent, Settings(how=how))
@@ -304,7 +305,18 @@ def test_real_files_arrive(small: StudyResult) -> None:
         assert (cell["complete"], cell["note"]) == (1, ""), cell
         assert Estimate(**cell["ours"]).mean
     local = [c for c in small.rows if c["table"] == "004-local" and c["tried"]]
-    assert {c["row"] for c in local} == {"TCP (1500B)", "UDPR (1500B)", "UDPR max 10 (1500B)"}
+    names = ("TCP", "TCP dialogue", "UDPR", "UDPR max 10")
+    assert {c["row"] for c in local} == {f"{name} (1500B)" for name in names}
+
+
+def test_a_dialogue_over_tcp_carries_files_whole(small: StudyResult) -> None:
+    """By a program that greets and confirms, without loss and delay only."""
+    talked = [c for c in small.rows if str(c["row"]).startswith("TCP dialogue") and c["tried"]]
+    assert {c["table"] for c in talked} <= {"004-local", "004-two-hosts"}
+    assert {c["column"] for c in talked} == {"28KB", "2.8MB"}
+    for cell in talked:
+        assert (cell["complete"], cell["note"]) == (1, ""), cell
+        assert cell["published"] is None
 
 
 @requires.namespaces

@@ -1,23 +1,21 @@
 """A result directory while it is being written.
 
-Runs arrive one by one and are kept as parts; at the end the parts become one Parquet file per table
-and the directory gets its final name. Nothing ever appears half-written: a part, a table and the
-whole directory are each written under a temporary name, synced and renamed. A part has checksums
-of its files; one that does not fit them counts as a run that is still to be done.
+Runs arrive some at a time and are kept as parts; at the end the parts become one Parquet file per
+table and the directory gets its final name. Nothing ever appears half-written: a part, a table and
+the whole directory are each written under a temporary name, synced and renamed. A part has
+checksums of its files; the runs of one that does not fit them are still to be done.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import importlib
-import io
 import json
 import os
 import re
 import shutil
 import weakref
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,16 +25,10 @@ import polars as pl
 from weir.base.disk import TEMPORARY, sha256, sync, write_errors, write_new, write_text
 from weir.base.errors import InputError
 from weir.results import manifest as manifests
+from weir.results import parts
 from weir.scenario.sweep import Plan, Run
 
-Tables = Mapping[str, pl.DataFrame]
-
 _PARTS = "parts"
-_PART = ".arrow"
-"""What single runs are kept in until they are joined: quicker to write than Parquet."""
-_RECORD = "run.json"
-_SUMMARY = "summary"
-_SAMPLES = "samples"
 _LOCK = ".lock"
 _HEALTH = {
     "health": pl.String,
@@ -55,8 +47,13 @@ class RunDirectory:
         self.path = path
         self._unlock = weakref.finalize(self, os.close, _lock(path))
         self._plan = plan
-        self._records = {run.index: record for run in plan.runs if (record := self._read(run))}
-        self._tables = self._table_names()
+        self._kept: dict[int, parts.Kept] = {}
+        self._files: dict[str, Path] = {}
+        found = sorted((path / _PARTS).iterdir(), key=parts.number)
+        self._next = parts.number(found[-1]) + 1 if found else 0
+        for part in found:
+            if record := parts.read(part, plan):
+                self._add(part, record)
         self._is_published = False
 
     @classmethod
@@ -108,9 +105,9 @@ class RunDirectory:
     def failures(self) -> dict[str, str]:
         """The error of each failed run, by `label, seed`."""
         return {
-            f"{run.case.label}, seed {run.seed}": record["error"]
-            for run in self._plan.runs
-            if (record := self._records.get(run.index)) and record["status"] == "failed"
+            f"{run.case.label}, seed {run.seed}": kept.record["error"]
+            for run, kept in self._known()
+            if not kept.is_ok
         }
 
     @property
@@ -121,18 +118,25 @@ class RunDirectory:
     @property
     def summaries(self) -> list[dict[str, Any]]:
         """The table `summary` of each run that succeeded."""
-        records = (self._records.get(run.index) for run in self._plan.runs)
-        return [record["summary"] for record in records if record and record["status"] == "ok"]
+        return [kept.record["summary"] for _, kept in self._known() if kept.is_ok]
 
-    def keep(self, run: Run, tables: Tables) -> None:
-        """Writes the tables of a successful run."""
-        summary = tables[_SUMMARY].row(0, named=True)
-        others = {name: table for name, table in tables.items() if name != _SUMMARY}
-        self._write(run, {"status": "ok", "error": None, "summary": summary}, others)
-
-    def keep_failure(self, run: Run, error: str) -> None:
-        """Writes down why a run failed."""
-        self._write(run, {"status": "failed", "error": error, "summary": {}}, {})
+    def keep(self, runs: Sequence[parts.Ended]) -> None:
+        """Writes runs as one part."""
+        runs = sorted(runs, key=lambda ended: ended.run.index)
+        part = self.path / _PARTS / f"{self._next}-{runs[0].run.key}"
+        temporary = part.with_suffix(TEMPORARY)
+        shutil.rmtree(temporary, ignore_errors=True)
+        try:
+            with write_errors(self.path):
+                temporary.mkdir()
+                record, files = parts.files(runs, self._files)
+                write_new({temporary / file: content for file, content in files.items()})
+                sync(temporary)
+                temporary.rename(part)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        self._next += 1
+        self._add(part, record)
 
     def publish(self, manifest: Mapping[str, Any]) -> Path:
         """Joins the parts, adds the manifest and gives the directory its final name.
@@ -141,7 +145,7 @@ class RunDirectory:
         """
         with write_errors(self.path):
             if not self._is_published:
-                names = sorted(self._table_names())
+                names = sorted(self._files)
                 joined = {"runs": self._runs_table().lazy(), **{n: self._joined(n) for n in names}}
                 _fill(self.path, joined, manifest)
                 (self.path / _LOCK).unlink(missing_ok=True)
@@ -157,87 +161,54 @@ class RunDirectory:
         _remove(self.path)
 
     def _is_ok(self, run: Run) -> bool:
-        record = self._records.get(run.index)
-        return record is not None and record["status"] == "ok"
+        kept = self._kept.get(run.index)
+        return kept is not None and kept.is_ok
 
-    def _part(self, run: Run) -> Path:
-        return self.path / _PARTS / f"{run.index}-{run.key}"
+    def _known(self) -> Iterator[tuple[Run, parts.Kept]]:
+        """What is kept, in the order of the plan."""
+        return ((run, kept) for run in self._plan.runs if (kept := self._kept.get(run.index)))
 
-    def _read(self, run: Run) -> dict[str, Any] | None:
-        """What is kept of a run; None if that is nothing, or damaged."""
-        part = self._part(run)
-        try:
-            record = json.loads((part / _RECORD).read_text(encoding="utf-8"))
-            if record["checksum"] != _checksum(record):
-                return None
-            if any(sha256(part / file) != digest for file, digest in record["files"].items()):
-                return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return None
-        return dict(record)
-
-    def _write(self, run: Run, record: dict[str, Any], tables: Tables) -> None:
-        part = self._part(run)
-        temporary = part.with_suffix(TEMPORARY)
-        shutil.rmtree(part, ignore_errors=True)
-        shutil.rmtree(temporary, ignore_errors=True)
-        try:
-            with write_errors(self.path):
-                temporary.mkdir()
-                contents = {}
-                for name, table in tables.items():
-                    # An empty table says which columns there are: once is enough.
-                    if not table.is_empty() or name not in self._tables:
-                        numbered = table.select(pl.lit(run.index, pl.UInt32).alias("run"), pl.all())
-                        content = io.BytesIO()
-                        numbered.write_ipc(content)
-                        contents[f"{name}{_PART}"] = content.getvalue()
-                digests = {file: hashlib.sha256(c).hexdigest() for file, c in contents.items()}
-                record = {**record, "files": digests}
-                record["checksum"] = _checksum(record)
-                contents[_RECORD] = json.dumps(record).encode()
-                write_new({temporary / file: content for file, content in contents.items()})
-                sync(temporary)
-                temporary.rename(part)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-        self._records[run.index] = record
-        self._tables.update(tables)
-
-    def _table_names(self) -> set[str]:
-        records = (self._records.get(run.index) for run in self._plan.runs)
-        return {Path(file).stem for record in records if record for file in record["files"]}
+    def _add(self, part: Path, record: Mapping[str, Any]) -> None:
+        self._files.update((Path(file).stem, part / file) for file in record["files"])
+        self._kept.update(parts.kept(part, record))
 
     def _joined(self, name: str) -> pl.LazyFrame:
-        file = f"{name}{_PART}"
-        kept = ((run, self._records.get(run.index)) for run in self._plan.runs)
+        """The rows of all runs, in the order of the plan, whenever each of them ended."""
+        spans: list[tuple[Path, range]] = []
+        for _, kept in self._known():
+            if not kept.record["rows"].get(name):
+                continue
+            rows = kept.rows(name)
+            if spans and spans[-1][0] == kept.part and spans[-1][1].stop == rows.start:
+                rows = range(spans.pop()[1].start, rows.stop)
+            spans.append((kept.part, rows))
+        if not spans:
+            return pl.scan_ipc(self._files[name])
         found = [
-            self._part(run) / file
-            for run, record in kept
-            if record and record["status"] == "ok" and file in record["files"]
+            pl.scan_ipc(part / f"{name}{parts.SUFFIX}").slice(rows.start, len(rows))
+            for part, rows in spans
         ]
-        if name != _SAMPLES:
-            return pl.scan_ipc(found)
+        if name != parts.SAMPLES:
+            return pl.concat(found)
         # Controllers have columns `cc.NAME` of their own: null in the runs of others.
-        return pl.concat([pl.scan_ipc(file) for file in found], how="diagonal")
+        columns = (column for _, kept in self._known() for column in kept.record["columns"])
+        return pl.concat(found, how="diagonal").select("run", *dict.fromkeys(columns))
 
     def _runs_table(self) -> pl.DataFrame:
-        rows = []
-        for run in self._plan.runs:
-            if record := self._records.get(run.index):
-                rows.append(
-                    {
-                        "run": run.index,
-                        "label": run.case.label,
-                        "stack": run.case.stack,
-                        "repeat": run.repeat,
-                        "seed": run.seed,
-                        "status": record["status"],
-                        "error": record["error"],
-                        **{key: run.case.point.get(key) for key in self._plan.swept},
-                        **record["summary"],
-                    }
-                )
+        rows = [
+            {
+                "run": run.index,
+                "label": run.case.label,
+                "stack": run.case.stack,
+                "repeat": run.repeat,
+                "seed": run.seed,
+                "status": kept.record["status"],
+                "error": kept.record["error"],
+                **{key: run.case.point.get(key) for key in self._plan.swept},
+                **kept.record["summary"],
+            }
+            for run, kept in self._known()
+        ]
         types = {"run": pl.UInt32, "error": pl.String, "jain_index": pl.Float64, **_HEALTH}
         return pl.DataFrame(rows, infer_schema_length=None, schema_overrides=types)
 
@@ -305,12 +276,6 @@ def _claimed(home: Path, stamp: str) -> Path:
             if not (home / name).exists():
                 return path
             path.rmdir()
-
-
-def _checksum(record: Mapping[str, Any]) -> str:
-    """The SHA-256 of a record, without the checksum that is in it."""
-    kept = {key: value for key, value in record.items() if key != "checksum"}
-    return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
 
 
 def _remove(path: Path) -> None:

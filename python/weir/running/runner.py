@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -12,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
@@ -24,6 +24,7 @@ from weir.base.errors import ClusterError, RunError, RunInterruptedError, StoreE
 from weir.controllers import trust
 from weir.kernel import cache
 from weir.results.manifest import SCHEMA
+from weir.results.parts import Ended
 from weir.results.store import RunDirectory
 from weir.scenario import capture
 from weir.scenario.source import GUESTS, KERNEL, NETEM, SIM, Effective
@@ -49,6 +50,8 @@ class BoundedExecutor(Protocol):
 _QUEUED_PER_WORKER = 2
 _MOST_WARNINGS = 10
 _LOOK_S = 0.2
+_KEEP_S = 0.25
+"""Runs that end within this time are written together: that costs about as much as one alone."""
 
 
 def execute(
@@ -197,30 +200,42 @@ def _run_all(
     pool = executor or ThreadPoolExecutor(jobs, thread_name_prefix="weir")
     # Other processes cannot be watched from here.
     control = None if executor else control or _native.RunControl()
+    unkept: list[Ended] = []
+    due = time.monotonic() + _KEEP_S
     try:
-        ended = _as_completed(pool, iter(pending), jobs * _QUEUED_PER_WORKER, control, work)
-        for run, future in ended:
-            error = future.exception()
-            if isinstance(error, ClusterError):
-                raise error
-            if error is None:
-                directory.keep(run, future.result())
-            else:
-                directory.keep_failure(run, str(error) or type(error).__name__)
-            if watch:
-                watch(1)
+        for futures in _as_completed(pool, iter(pending), jobs * _QUEUED_PER_WORKER, control, work):
+            for run, future in futures:
+                unkept.append(_ended(run, future))
+                if watch:
+                    watch(1)
+            if unkept and time.monotonic() >= due:
+                directory.keep(unkept)
+                unkept, due = [], time.monotonic() + _KEEP_S
     finally:
         if control is not None:
             control.stop()
         if pool is not executor:
             pool.shutdown(wait=False, cancel_futures=True)
+        if unkept:
+            directory.keep(unkept)
+
+
+def _ended(run: Run, future: Future[Mapping[str, pl.DataFrame]]) -> Ended:
+    error = future.exception()
+    if isinstance(error, ClusterError):
+        raise error
+    if error is not None:
+        return Ended(run, {}, str(error) or type(error).__name__)
+    return Ended(run, future.result())
 
 
 def each(
     runs: Iterable[Run], pool: Executor, jobs: int, control: _native.RunControl | None = None
 ) -> Iterator[tuple[Run, Future[Mapping[str, pl.DataFrame]]]]:
     """Each run when it ends, with its tables in memory: for callers that keep a few numbers."""
-    return _as_completed(pool, iter(runs), jobs * _QUEUED_PER_WORKER, control, _Work(execute, {}))
+    in_flight = jobs * _QUEUED_PER_WORKER
+    ended = _as_completed(pool, iter(runs), in_flight, control, _Work(execute, {}))
+    return itertools.chain.from_iterable(ended)
 
 
 def _as_completed(
@@ -229,19 +244,21 @@ def _as_completed(
     in_flight: int,
     control: _native.RunControl | None,
     work: _Work,
-) -> Iterator[tuple[Run, Future[Mapping[str, pl.DataFrame]]]]:
-    """Each run when it ends; few are submitted ahead, so that tables do not pile up in memory."""
+) -> Iterator[list[tuple[Run, Future[Mapping[str, pl.DataFrame]]]]]:
+    """The runs that have just ended, again and again, or none after a while.
+
+    Few are submitted ahead, so that tables do not pile up in memory.
+    """
     waiting: dict[Future[Mapping[str, pl.DataFrame]], Run] = {}
     while True:
         wanted = pool.wanted if isinstance(pool, BoundedExecutor) else in_flight
-        for run in islice(runs, max(0, wanted - len(waiting))):
+        for run in itertools.islice(runs, max(0, wanted - len(waiting))):
             waiting[work.begin(pool, run, control)] = run
         if not waiting:
             return
         # A wait without end may not notice Ctrl-C before it is over.
         ended, _ = wait(waiting, timeout=_LOOK_S, return_when=FIRST_COMPLETED)
-        for future in ended:
-            yield waiting.pop(future), future
+        yield [(waiting.pop(future), future) for future in ended]
 
 
 def _manifest(plan: Plan, directory: RunDirectory, wall_s: float) -> dict[str, Any]:

@@ -44,7 +44,8 @@ LOCAL = Network("loopback", mtu=JUMBO)
 class Transfer:
     """One file by one protocol. `stack` is a congestion control for TCP, a stack for Weir's own.
 
-    `protocol` is `tcp`, the kernel's, or `weir`, or what a program of another's understands.
+    `protocol` is `tcp`, the kernel's, `tcp-dialogue`, the same by a program that greets and
+    confirms, or `weir`, or what a program of another's understands.
     `options` are for the end that sends. `with_key` gives both ends a key that they share.
     """
 

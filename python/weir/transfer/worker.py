@@ -10,7 +10,9 @@ import importlib.util
 import json
 import os
 import resource
+import socket
 import sys
+import time
 from collections.abc import Callable, Mapping
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
@@ -21,6 +23,10 @@ Job = Mapping[str, Any]
 _INITIAL_WINDOW = 10
 _PATIENCE, _MAX_WAIT_S = 1000, 30.0
 """Timeouts in a row, and time without progress, after which `weir send` too gives up."""
+
+_GREETING, _ANSWER, _HEADER, _COUNT = 18, 9, 21, 8
+"""Bytes of a dialogue: what a client says first, what a server says, what is in front of each
+packet, and the size that ends greeting and header."""
 
 
 def main() -> None:
@@ -47,6 +53,61 @@ def _send_tcp(job: Job) -> None:
         job["path"], job["to"], controller=job["stack"], write_size=job.get("write_size")
     )
     _reply(began_ns=moved.began_ns, cpu_s=_cpu_s() - began)
+
+
+def _receive_dialogue(job: Job) -> None:
+    """The kernel's TCP by a program that greets, frames packets and confirms.
+
+    The server reads packet by packet.
+    """
+    host, _, port = job["listen"].rpartition(":")
+    with socket.create_server((host, int(port))) as server:
+        _set_controller(server, job)
+        _reply(address=f"{host}:{server.getsockname()[1]}")
+        began = _cpu_s()
+        connection, _ = server.accept()
+        with connection, open(os.path.join(job["directory"], "file"), "wb") as file:  # noqa: PTH118, PTH123
+            left = received = int.from_bytes(_read(connection, _GREETING)[-_COUNT:])
+            connection.sendall(bytes(_ANSWER))
+            while left:
+                packet = _read(connection, int.from_bytes(_read(connection, _HEADER)[-_COUNT:]))
+                left -= file.write(packet)
+            file.flush()
+            ended_ns = time.monotonic_ns()
+            connection.sendall(bytes(_ANSWER))
+    _reply(ended_ns=ended_ns, received_bytes=received, cpu_s=_cpu_s() - began)
+
+
+def _send_dialogue(job: Job) -> None:
+    """The other end. Nagle's rule holds, as in a program that says nothing about it."""
+    began, size = _cpu_s(), os.stat(job["path"]).st_size  # noqa: PTH116
+    host, _, port = job["to"].rpartition(":")
+    with socket.socket() as connection, open(job["path"], "rb") as file:  # noqa: PTH123
+        _set_controller(connection, job)
+        began_ns = time.monotonic_ns()
+        connection.connect((host, int(port)))
+        connection.sendall(size.to_bytes(_GREETING))
+        _read(connection, _ANSWER)
+        while packet := file.read(job["write_size"]):
+            connection.sendall(len(packet).to_bytes(_HEADER) + packet)
+        _read(connection, _ANSWER)
+    _reply(began_ns=began_ns, cpu_s=_cpu_s() - began)
+
+
+def _set_controller(connection: socket.socket, job: Job) -> None:
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, job["stack"].encode())
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    """Exactly that many bytes."""
+    parts, left = [], size
+    while left:
+        part = connection.recv(left)
+        if not part:
+            raise ConnectionError("the other end closed the connection early")
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
 
 
 def _receive_weir(job: Job) -> None:
@@ -130,6 +191,8 @@ _native = _load_native()
 _DO: dict[tuple[str, str], Callable[[Job], None]] = {
     ("receive", "tcp"): _receive_tcp,
     ("send", "tcp"): _send_tcp,
+    ("receive", "tcp-dialogue"): _receive_dialogue,
+    ("send", "tcp-dialogue"): _send_dialogue,
     ("receive", "weir"): _receive_weir,
     ("send", "weir"): _send_weir,
 }

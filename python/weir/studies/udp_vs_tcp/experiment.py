@@ -87,6 +87,12 @@ class Contender:
     sizes: tuple[str, ...] = tuple(SIZES)
     packets: tuple[str, ...] = tuple(PACKETS)
     has_source_limits: bool = False
+    settings: tuple[str, ...] = tuple(SETTINGS)
+
+    @property
+    def is_tcp(self) -> bool:
+        """Whether the kernel's TCP carries it."""
+        return self.protocol in ("tcp", "tcp-dialogue")
 
     def row(self, packet: str) -> str:
         """What the source calls such a row."""
@@ -96,6 +102,14 @@ class Contender:
 CONTENDERS = (
     Contender("TCP", "TCP", "tcp", "cubic"),
     Contender("TCP bbr", None, "tcp", "bbr"),
+    Contender(
+        "TCP dialogue",
+        None,
+        "tcp-dialogue",
+        "cubic",
+        ("1B", "28KB", "2.8MB"),
+        settings=("local", "two hosts"),
+    ),
     Contender("UDP", "UDP", "weir", "udp"),
     Contender("UDPR", "UDPR", "weir", STACK),
     Contender("UDPR cubic", None, "weir", "rack/cubic", ("28KB", "2.8MB"), ("1500B",)),
@@ -150,7 +164,7 @@ class Extent:
         for setting in self.settings:
             for packet in self.packets:
                 for contender in self.contenders:
-                    if packet in contender.packets:
+                    if packet in contender.packets and setting in contender.settings:
                         for size in self._sizes(setting):
                             if size in contender.sizes:
                                 yield Trial(setting, contender, PACKETS[packet], size)
@@ -208,7 +222,7 @@ class Trial:
     def transfer(self, source: Source) -> Transfer:
         """The file, and how it is carried."""
         contender = self.contender
-        if contender.protocol == "tcp":
+        if contender.is_tcp:
             options: dict[str, Any] = {"write_size": self.packet.write_bytes}
         else:
             options = {"mss": self.packet.mss}
@@ -227,7 +241,7 @@ def study_plan(extent: Extent, size: str, repeat: int | None, seed: int) -> Plan
             trial.contender.stack,
             {},
             _scenario(trial, source, extent, extent.repeats_of(trial, repeat), seed),
-            "kernel" if trial.contender.protocol == "tcp" else "udp",
+            "kernel" if trial.contender.is_tcp else "udp",
         )
         for trial in extent.trials()
     )
