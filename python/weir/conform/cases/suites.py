@@ -5,8 +5,8 @@ about; all if absent), `hosts` (`quinn` of `quinn/cubic`; all if absent), `[scen
 by name), `[reasons]` (texts by name, for the known failures of several criteria), a list `case`,
 and `scripts`, patterns of packet scripts. `[recordings]` makes recorded runs of Linux its cases; it
 has the reasons of known failures by recording and criterion. A case inherits `source`,
-`controllers`, `seeds` and `needs` of its file, and `stacks` unless it has its own. `each` repeats a
-case for the values of a list, which replace `{name}` in its texts.
+`controllers`, `hosts`, `seeds` and `needs` of its file, and `stacks` unless it has its own. `each`
+repeats a case for the values of a list, which replace `{name}` in its texts.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _case(data: Entry, entry: Entry) -> Case:
         trigger=Trigger(trigger["phase"], trigger.get("occurrence", 1)) if trigger else None,
         script="",
         stacks=entry.get("stacks", []),
-        hosts=data.get("hosts", []),
+        hosts=entry.get("hosts", data.get("hosts", [])),
     )
 
 

@@ -16,6 +16,7 @@ from weir.conform.measures import (
     phases,
     rates,
     recorded,
+    recovery,
     scores,
     searched,
     shares,
@@ -31,7 +32,18 @@ def _public(module: ModuleType) -> dict[str, Measure]:
 
 MEASURES: Mapping[str, Measure] = {
     name: measure
-    for module in (dctcp, internal, phases, rates, recorded, scores, searched, shares, windows)
+    for module in (
+        dctcp,
+        internal,
+        phases,
+        rates,
+        recorded,
+        recovery,
+        scores,
+        searched,
+        shares,
+        windows,
+    )
     for name, measure in _public(module).items()
 }
 """Every measure by its name in the suites."""

@@ -96,6 +96,11 @@ def _windows_apart(run: Observed, rtt_s: float) -> tuple[Array, Array]:
     name = pl.col("phase").cast(pl.String)
     rows = run.samples.filter(name == "congestion_avoidance").select("t_s", "cwnd_bytes")
     times, windows = (rows[one].cast(pl.Float64).to_numpy() for one in rows.columns)
+    return windows_apart(times, windows, rtt_s)
+
+
+def windows_apart(times: Array, windows: Array, rtt_s: float) -> tuple[Array, Array]:
+    """Of samples those that have one an RTT before: the windows there, and their own."""
     earlier = np.searchsorted(times, times - rtt_s - _SLACK_S)
     has_earlier = times >= times[:1] + rtt_s if len(times) else np.zeros(0, dtype=bool)
     return windows[earlier[has_earlier]], windows[has_earlier]

@@ -1,0 +1,75 @@
+"""Windows from round trip to round trip, by samples alone: what any sender's log has."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from weir.conform.measures.observed import Observed
+from weir.conform.measures.windows import windows_apart
+from weir.dynamics.curves import Array
+
+__all__ = [
+    "growth_after_reduction",
+    "growth_before_reduction",
+    "in_flight_above_window",
+    "shortest_between_reductions",
+]
+
+_REDUCED = 0.95
+"""A smaller window than this share of that of the sample before has been reduced."""
+
+
+def growth_before_reduction(run: Observed, *, rtt_s: float) -> float | None:
+    """The largest window over that one RTT before, up to the first reduction."""
+    times, windows = _windows(run)
+    reductions = _reductions(windows)
+    end = reductions[0] if len(reductions) else len(windows)
+    before, after = windows_apart(times[:end], windows[:end], rtt_s)
+    return float(np.max(after / before)) if len(after) else None
+
+
+def growth_after_reduction(run: Observed, *, rtt_s: float) -> float | None:
+    """The largest growth of the window within one RTT after the first reduction, in bytes.
+
+    A round trip with a reduction in it does not count.
+    """
+    times, windows = _windows(run)
+    reductions = [*_reductions(windows), len(windows)]
+    found = []
+    for begin, end in pairwise(reductions):
+        before, after = windows_apart(times[begin:end], windows[begin:end], rtt_s)
+        found += [float(np.max(after - before))] if len(after) else []
+    return max(found) if found else None
+
+
+def in_flight_above_window(run: Observed) -> float | None:
+    """The most by which what was in flight exceeded the window before the first reduction."""
+    rows = run.samples.select("cwnd_bytes", "bytes_in_flight").drop_nulls().cast(pl.Float64)
+    windows, flight = (rows[name].to_numpy() for name in rows.columns)
+    reductions = _reductions(windows)
+    end = reductions[0] if len(reductions) else len(windows)
+    return float(np.max(flight[:end] - windows[:end])) if end else None
+
+
+def shortest_between_reductions(run: Observed, *, from_s: float = 0.0) -> float | None:
+    """The shortest time between two reductions of the window; infinite without two."""
+    times, windows = _windows(run)
+    at = times[_reductions(windows)] if len(windows) else times
+    gaps = np.diff(at[at >= from_s])
+    if not len(windows):
+        return None
+    return float(np.min(gaps)) if len(gaps) else math.inf
+
+
+def _windows(run: Observed) -> tuple[Array, Array]:
+    rows = run.samples.select("t_s", "cwnd_bytes").drop_nulls().cast(pl.Float64)
+    return rows["t_s"].to_numpy(), rows["cwnd_bytes"].to_numpy()
+
+
+def _reductions(windows: Array) -> list[int]:
+    """The samples whose window is a reduced one."""
+    return [int(n) + 1 for n in (windows[1:] < _REDUCED * windows[:-1]).nonzero()[0]]
