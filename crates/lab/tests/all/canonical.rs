@@ -49,10 +49,10 @@ fn an_override_says_the_same_as_the_file() {
 #[test]
 fn a_swept_stack_may_have_a_label() {
     let swept = |stacks: &str| format!("[[flow]]\n[sweep]\n\"flow.0.stack\" = [{stacks}]\n");
-    let text = swept("\"slow start=cubic(hystart=on)\", \"b = rack/reno\", \"cubic(beta=0.8)\"");
+    let text = swept("\"slow start=cubic(hystart=off)\", \"b = rack/reno\", \"cubic(beta=0.8)\"");
     let scenario = parse(&text, &[]);
     let sweep = &scenario.file().sweep["flow.0.stack"];
-    assert_eq!(sweep[0], "slow start=cubic(hystart=on)", "it is written as it was");
+    assert_eq!(sweep[0], "slow start=cubic(hystart=off)", "it is written as it was");
     let wrong = Scenario::parse(&swept("\"a=cubci\""), &[], "test.toml").unwrap_err().to_string();
     assert!(wrong.contains("unknown controller 'cubci'"), "{wrong}");
 }
