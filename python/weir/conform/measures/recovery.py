@@ -14,22 +14,12 @@ from weir.dynamics.curves import Array
 
 __all__ = [
     "growth_after_reduction",
-    "growth_before_reduction",
     "in_flight_above_window",
     "shortest_between_reductions",
 ]
 
 _REDUCED = 0.95
 """A smaller window than this share of that of the sample before has been reduced."""
-
-
-def growth_before_reduction(run: Observed, *, rtt_s: float) -> float | None:
-    """The largest window over that one RTT before, up to the first reduction."""
-    times, windows = _windows(run)
-    reductions = _reductions(windows)
-    end = reductions[0] if len(reductions) else len(windows)
-    before, after = windows_apart(times[:end], windows[:end], rtt_s)
-    return float(np.max(after / before)) if len(after) else None
 
 
 def growth_after_reduction(run: Observed, *, rtt_s: float) -> float | None:
