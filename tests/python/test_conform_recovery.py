@@ -16,7 +16,12 @@ def windows(*values: float, in_flight: float = 0.0) -> Observed:
     """As many windows in equal parts of ten seconds, with this much always in flight."""
     held = [float(values[place * len(values) // 1000]) for place in range(1000)]
     samples = pl.DataFrame(
-        {"t_s": np.arange(1, 1001) / 100, "cwnd_bytes": held, "bytes_in_flight": [in_flight] * 1000}
+        {
+            "flow": np.zeros(1000),
+            "t_s": np.arange(1, 1001) / 100,
+            "cwnd_bytes": held,
+            "bytes_in_flight": [in_flight] * 1000,
+        }
     )
     return Observed(0, 1, [{}], {}, samples, pl.DataFrame(), [])
 
