@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from weir import _native
 
 
@@ -50,5 +52,5 @@ def suites(incomplete: str) -> list[str]:
     return _matching(incomplete, list(known()))
 
 
-def _matching(incomplete: str, names: list[str]) -> list[str]:
+def _matching(incomplete: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]

@@ -11,7 +11,7 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -219,9 +219,10 @@ LIBRARY = Path(__file__).parents[1] / "library"
 """The scenarios that come with Weir; `scenarios` at the top of the sources leads here."""
 
 
-def worlds() -> list[str]:
+@cache
+def worlds() -> tuple[str, ...]:
     """The names of the worlds that scenarios can be run in."""
-    return [str(world["name"]) for world in _native.catalogue()["worlds"]]
+    return tuple(str(world["name"]) for world in _native.catalogue()["worlds"])
 
 
 def read(path: str | Path, overrides: Overrides = ()) -> Source:
