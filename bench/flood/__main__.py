@@ -99,7 +99,7 @@ def _faults(waits: list[Wait], injected: list[injection.Injected]) -> list[str]:
 
 def _print_outcome(outcome: Outcome) -> None:
     steps, kinds = sum(outcome.attack.steps.values()), len(outcome.attack.steps)
-    rate = f"{outcome.steps_per_s:.0f} a second, {outcome.attained:.0%} of what was asked for"
+    rate = f"{outcome.steps_per_s:.0f} a second, {outcome.attained:.0%} of the configured rate"
     print(f"{steps} steps of {kinds} kinds of attacker in {outcome.seconds:.0f} s: {rate}")
     for kind, count in outcome.attack.steps.items():
         heard, away = outcome.attack.heard[kind], outcome.attack.turned_away[kind]

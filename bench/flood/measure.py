@@ -30,7 +30,7 @@ KNOWN_BYTES = 20_000_000
 LONGEST_S = 60
 """After this long a transfer has failed."""
 ATTAINED_AT_LEAST = 0.5
-"""Of the rate of attackers that was asked for: else the machine is too slow for this."""
+"""Of the configured rate of attackers: else the machine is too slow for this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Outcome:
     """What a flood has done."""
 
     steps_per_s: float
-    """Of all attackers; what was asked for is in `Flood`."""
+    """Of all attackers; the configured rate is in `Flood`."""
     attained: float
-    """These, relative to what was asked for."""
+    """These, relative to the configured rate."""
     attack: Attack
     peak_rss_mib: float
     receiver_cpu_s: float

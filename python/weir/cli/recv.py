@@ -246,7 +246,7 @@ def _summarised(facts: Mapping[str, Any]) -> Mapping[str, Any]:
 _SWITCH_S = 0.0005
 """For how long at most the thread that draws tables keeps the interpreter from the other."""
 _REST = 4
-"""For so many times as long as a table takes none is drawn, while others wait."""
+"""For this multiple of the time that a table takes none is drawn, while others wait."""
 _MOST_OTHERS = 10_000
 """Files that did not arrive, in what `--json` prints at the end."""
 _MOST_WAITING = 100

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from weir.base.disk import sha256
@@ -116,8 +115,13 @@ def _tables(runs: Sequence[Ended], known: Container[str]) -> Iterator[tuple[str,
         joined = pl.concat(
             [table for _, table in found], how="diagonal" if name == SAMPLES else "vertical"
         )
-        runs_of_rows = np.repeat([index for index, _ in found], [len(t) for _, t in found])
-        column = pl.Series("run", runs_of_rows, pl.UInt32)
+        numbers = [pl.Series("run", [index], pl.UInt32) for index, _ in found]
+        column = pl.concat(
+            [
+                number.new_from_index(0, len(t))
+                for number, (_, t) in zip(numbers, found, strict=True)
+            ]
+        )
         content = io.BytesIO()
         joined.clone().insert_column(0, column).write_ipc(content)
         yield name, content.getvalue()

@@ -58,7 +58,7 @@ impl<S> Clients<S> {
         self.by_address.get(&address).copied()
     }
 
-    /// Makes space for another from `ip`, which brings so many bytes: with none left, a slow client is forgotten and
+    /// Makes space for another from `ip`, which brings `bytes` bytes: with none left, a slow client is forgotten and
     /// returned, first one of the network that has most of them.
     pub(crate) fn make_space(
         &mut self,
@@ -184,14 +184,14 @@ mod tests {
         assert!(clients.make_space(ip, at(4), 0).is_ok_and(|gone| gone.is_none()));
     }
 
-    /// Strangers from ever new addresses, each of which sends a datagram of some bytes in turn.
-    struct Strangers {
+    /// Attackers from ever new addresses, each of which sends a datagram of some bytes in turn.
+    struct Attackers {
         addresses: Vec<SocketAddr>,
         bytes: u64,
         sent: usize,
     }
 
-    impl Strangers {
+    impl Attackers {
         fn new(addresses: Vec<SocketAddr>, bytes: u64) -> Self {
             Self { addresses, bytes, sent: 0 }
         }
@@ -221,14 +221,14 @@ mod tests {
         id.inspect(|id| clients.touch(*id, now, bytes)).is_some()
     }
 
-    /// In milliseconds: shortly after strangers that send once a second, and so are its timeouts.
+    /// In milliseconds: shortly after attackers that send once a second, and so are its timeouts.
     const BEGIN: u64 = 5_007;
 
-    /// A small file next to strangers that send `per_ms` datagrams in each of the first `busy` milliseconds of a
+    /// A small file next to attackers that send `per_ms` datagrams in each of the first `busy` milliseconds of a
     /// second: an opening of 56 bytes, again after 1 s, 3 s and so on, each of its three round trips with an answer
     /// of as many bytes. Returns after how many milliseconds all was answered, if it was within 60 s.
     fn honest_ends(
-        mut strangers: Strangers,
+        mut attackers: Attackers,
         (busy, per_ms): (u64, usize),
         round_trip: u64,
     ) -> Option<u64> {
@@ -238,7 +238,7 @@ mod tests {
         for ms in 0..60_000 {
             let now = Instant::ZERO + Duration::from_millis(ms);
             if ms % 1_000 < busy {
-                strangers.send(per_ms, &mut clients, now);
+                attackers.send(per_ms, &mut clients, now);
             }
             let place = clients.find(honest);
             if answered.is_some_and(|(at, id)| at == ms && place == Some(id)) {
@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn many_of_one_network_keep_no_one_out() {
-        let of_one = || Strangers::new((1..=150).map(address).collect(), 1);
+        let of_one = || Attackers::new((1..=150).map(address).collect(), 1);
         assert_eq!(honest_ends(of_one(), (150, 1), 40), Some(120));
     }
 
@@ -271,7 +271,7 @@ mod tests {
     fn drips_of_many_networks_keep_no_one_out() {
         for pattern in [(1_000, 1), (20, 50), (1, 1_000)] {
             for round_trip in [1, 40, 300] {
-                let took = honest_ends(Strangers::of_networks(1_000, 1), pattern, round_trip);
+                let took = honest_ends(Attackers::of_networks(1_000, 1), pattern, round_trip);
                 assert!(took == Some(3 * round_trip), "{pattern:?} {round_trip} {took:?}");
             }
         }
@@ -280,9 +280,9 @@ mod tests {
     /// At 1024 bytes a second for each of 100 places they do: this is what an attack costs.
     #[test]
     fn places_cost_the_least_rate() {
-        let half = honest_ends(Strangers::of_networks(1_000, 50), (1_000, 1), 40);
+        let half = honest_ends(Attackers::of_networks(1_000, 50), (1_000, 1), 40);
         assert_eq!(half, Some(120));
-        let twice = honest_ends(Strangers::of_networks(2_000, 205), (1_000, 1), 40);
+        let twice = honest_ends(Attackers::of_networks(2_000, 205), (1_000, 1), 40);
         assert_eq!(twice, None);
     }
 

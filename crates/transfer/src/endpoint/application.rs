@@ -44,7 +44,7 @@ pub trait Application {
         true
     }
 
-    /// How much was done for the peer so far that costs it little, in frames or the like. An endpoint does a bounded
+    /// How much was done for the peer so far that costs it little, in frames for example. An endpoint does a bounded
     /// number of these before it reads again, first for those of which it has done least.
     fn work(&self) -> u64 {
         0

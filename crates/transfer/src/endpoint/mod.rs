@@ -213,8 +213,8 @@ impl<A: Application> Endpoint<A> {
 /// Receive batches per dispatch: half a megabyte at once would have left the core's second
 /// cache before its checksums are looked at.
 const BATCHES_AT_ONCE: usize = 2;
-/// And so much, before all of it is answered at once: of one sender that is four calls, of many that send single
-/// datagrams more.
+/// And this many bytes, before all of it is answered at once: of one sender that is four calls, of many that send
+/// single datagrams more.
 const BYTES_PER_STEP: usize = 384 << 10;
 const CALLS_PER_STEP: usize = 32;
 

@@ -61,7 +61,7 @@ fn add(core: &mut Core<Busy>, steps: &Steps, name: char, count: u16, each: u64) 
     }
 }
 
-/// 300 strangers with 16 frames each would take thousands until anything else is read.
+/// 300 attackers with 16 frames each would take thousands until anything else is read.
 #[test]
 fn a_step_does_a_bounded_amount_of_work_first_for_those_of_whom_it_did_least() {
     let mut core = Core::new(Randomness { secret: [7; 32], seed: 1 });
