@@ -48,10 +48,10 @@ def in_flight_above_window(run: Observed) -> float | None:
 def shortest_between_reductions(run: Observed, *, from_s: float = 0.0) -> float | None:
     """The shortest time between two reductions of the window; infinite without two."""
     times, windows = _windows(run)
-    at = times[_reductions(windows)] if len(windows) else times
-    gaps = np.diff(at[at >= from_s])
     if not len(windows):
         return None
+    at = times[_reductions(windows)]
+    gaps = np.diff(at[at >= from_s])
     return float(np.min(gaps)) if len(gaps) else math.inf
 
 

@@ -8,7 +8,7 @@ use weir_sockets::clock;
 use weir_transport::ConnectionError;
 use weir_units::{Duration, Instant};
 
-use super::{Incoming, NOTED_EVERY, State, Wait};
+use super::{ASKED_AT_LEAST_EVERY, ASKED_EVERY, Incoming, NOTED_EVERY, State, Wait};
 use crate::file::claims::Health;
 use crate::file::finalizer::Report;
 use crate::file::frame::{Answer, Verdict};
@@ -195,6 +195,23 @@ impl Incoming {
         if self.files.settle(number, verdict) {
             self.outbox.push(&answer);
         }
+    }
+
+    /// Takes what the finalizer reports. Hundreds of sessions may wait for it: they ask ever less often.
+    pub(super) fn take_reports(&mut self, now: Instant) {
+        let mut is_new = !self.handle.is_waiting();
+        while let Some(report) = self.handle.poll() {
+            is_new = true;
+            self.on_report(report);
+        }
+        if is_new {
+            self.asked_every = ASKED_EVERY;
+        } else if now.saturating_since(self.polled_at) < self.asked_every {
+            return;
+        } else {
+            self.asked_every = (self.asked_every * 2).min(ASKED_AT_LEAST_EVERY);
+        }
+        self.polled_at = now;
     }
 
     pub(super) fn on_report(&mut self, report: Report) {

@@ -430,23 +430,6 @@ impl Incoming {
         }
     }
 
-    /// Takes what the finalizer reports. Hundreds of sessions may wait for it: they ask ever less often.
-    fn take_reports(&mut self, now: Instant) {
-        let mut is_new = !self.handle.is_waiting();
-        while let Some(report) = self.handle.poll() {
-            is_new = true;
-            self.on_report(report);
-        }
-        if is_new {
-            self.asked_every = ASKED_EVERY;
-        } else if now.saturating_since(self.polled_at) < self.asked_every {
-            return;
-        } else {
-            self.asked_every = (self.asked_every * 2).min(ASKED_AT_LEAST_EVERY);
-        }
-        self.polled_at = now;
-    }
-
     /// A sender that waits for verdicts hears that someone is at work on them.
     fn reassure(&mut self, now: Instant) {
         if !self.handle.is_waiting() && self.wait.is_none() {
