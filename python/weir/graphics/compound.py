@@ -41,7 +41,7 @@ class Compound:
         datasets: dict[str, Any] = {}
         spec = {"$schema": alt.SCHEMA_URL, **self._inner(datasets), "datasets": datasets}
         if validate:
-            alt.Root.validate(spec)
+            _SCHEMAS[self.kind].validate(spec)
         return spec
 
     def _inner(self, datasets: dict[str, Any]) -> dict[str, Any]:
@@ -58,6 +58,13 @@ class Compound:
         }
         return {self.kind: parts, **said}
 
+
+_SCHEMAS: Mapping[str, type[alt.VegaLiteSchema]] = {
+    "layer": alt.TopLevelLayerSpec,
+    "hconcat": alt.TopLevelHConcatSpec,
+    "vconcat": alt.TopLevelVConcatSpec,
+    "concat": alt.TopLevelConcatSpec,
+}
 
 Chart = alt.Chart | Compound
 
