@@ -34,7 +34,8 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     out = tmp_path_factory.mktemp("pantheon")
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("weir.studies.pantheon.measures.KINDS", SCHEMES)
-        patched.setattr(catalogue, "find", described)
+        own = described("pantheon")
+        patched.setattr(catalogue, "find", lambda _: own)
         return study("pantheon", repeat=1, out=out, show_progress=False)
 
 
