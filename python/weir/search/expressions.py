@@ -70,9 +70,9 @@ class Observation:
     @classmethod
     def of(cls, tables: Mapping[str, pl.DataFrame], old: Observation | None = None) -> Observation:
         """A run from its tables."""
-        links = tables["links"].sort("monitored", descending=True, maintain_order=True)
+        links = tables["links"].to_dicts()
+        link = next((link for link in links if link["monitored"]), links[0] if links else {})
         summary = tables["summary"].row(0, named=True)
-        link = links.row(0, named=True) if links.height else {}
         return cls(tables["flows"].to_dicts(), link, summary, tables, old)
 
     def metric(self, name: str) -> Value:
