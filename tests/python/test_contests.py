@@ -35,12 +35,12 @@ Drawn = Callable[[str], Path]
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
-    """Runs a study at its small size, with two seeds; a second call has the same results."""
+    """Runs a study at its small size, with one seed; a second call has the same results."""
 
     @cache
     def run(name: str) -> StudyResult:
         out = tmp_path_factory.mktemp(name)
-        return study(name, repeat=2, out=out, show_progress=False)
+        return study(name, repeat=1, out=out, show_progress=False)
 
     return run
 

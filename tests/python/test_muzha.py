@@ -439,7 +439,6 @@ def test_the_report_can_be_drawn_again_from_disk(sections: Sequence[ReportSectio
     figures = [figure for section in sections for figure in section.figures]
     assert len(figures) > 12
     for figure in figures:
-        assert figure.svg().startswith("<svg"), figure.name
         assert figure.runs, figure.name
 
 

@@ -8,12 +8,20 @@ from pathlib import Path
 import altair as alt
 import polars as pl
 import pytest
+from jsonschema import ValidationError
 from made import compared
 
 from weir.base.errors import InputError
 from weir.cells import plot
 from weir.graphics import select, theme
-from weir.graphics.figure import below_each_other, in_columns, inline, layered
+from weir.graphics.compound import (
+    Compound,
+    below_each_other,
+    beside_each_other,
+    in_columns,
+    inline,
+    layered,
+)
 from weir.graphics.heat import HeatAxes, heat_map
 from weir.graphics.lines import LineAxes, lines, lines_if_any
 from weir.graphics.paper import Paper
@@ -302,14 +310,34 @@ def test_charts_put_together_without_copies_are_those_of_altair() -> None:
         for low in (0.5, 1.5)
     ]
     size = {"width": 300, "height": 40}
-    layers = layered(*parts, **size)
-    assert layers.to_dict() == alt.layer(*parts).properties(**size).to_dict()
-    scales = alt.Resolve(scale=alt.ScaleResolveMap(x="shared"))
-    below = below_each_other(layers, layers, spacing=3, resolve=scales)
-    expected = alt.vconcat(layers, layers, spacing=3).resolve_scale(x="shared")
-    assert below.to_dict() == expected.to_dict()
-    columns = in_columns(layers, layers, columns=2)
-    assert columns.to_dict() == alt.concat(layers, layers, columns=2).to_dict()
+    layers, expected = layered(*parts).properties(**size), alt.layer(*parts).properties(**size)
+
+    def assert_equal(own: Compound, altair: alt.TopLevelMixin) -> None:
+        spec = altair.to_dict()
+        del spec["config"]
+        assert own.to_dict() == spec
+
+    assert_equal(layers, expected)
+    assert_equal(
+        below_each_other(layers, layers, spacing=3).resolve_scale(x="shared"),
+        alt.vconcat(expected, expected, spacing=3).resolve_scale(x="shared"),
+    )
+    assert_equal(
+        beside_each_other(layers, layers, spacing=3),
+        alt.hconcat(expected, expected, spacing=3),
+    )
+    assert_equal(
+        in_columns(layers, layers, columns=2, spacing=3),
+        alt.concat(expected, expected, columns=2, spacing=3),
+    )
+
+
+def test_a_chart_that_is_none_is_refused_where_charts_are_checked() -> None:
+    chart = alt.Chart(inline(pl.DataFrame({"a": [1.0]}))).mark_line().encode(x=alt.X("a:Q"))
+    wrong = layered(chart).properties(width="wide")
+    assert wrong.to_dict(validate=False)["width"] == "wide"
+    with pytest.raises(ValidationError, match="wide"):
+        wrong.to_dict()
 
 
 def test_a_quantity_that_cannot_be_negative_has_no_negative_colours() -> None:

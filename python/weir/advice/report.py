@@ -12,7 +12,7 @@ from weir.advice.decision import Decision, Role, Verdict
 from weir.advice.table import HEADERS, NOTE, cells
 from weir.estimates.quantity import Quantity
 from weir.graphics import names, theme
-from weir.graphics.figure import inline, layered
+from weir.graphics.compound import Compound, beside_each_other, inline, layered
 from weir.modelling.measured import Measurement
 from weir.modelling.report import check_section, path_section, write_report
 from weir.modelling.simulate import Check
@@ -86,7 +86,13 @@ def _figure(decision: Decision) -> Figure:
         "Each controller's transfer: measured on the path, or simulated on the model of it. A "
         "point is the median, a line the 95 % interval, with the uncertainty of the model."
     )
-    return Figure("advice", "Goodput and delay", caption, alt.hconcat(*panels, spacing=24), frame)
+    return Figure(
+        "advice",
+        "Goodput and delay",
+        caption,
+        beside_each_other(*panels, spacing=24),
+        frame,
+    )
 
 
 def _values(name: str, quantity: Quantity | None) -> dict[str, float | None]:
@@ -98,7 +104,7 @@ def _values(name: str, quantity: Quantity | None) -> dict[str, float | None]:
     return {name: quantity.value, f"{name}_lo": low, f"{name}_hi": high}
 
 
-def _panel(frame: pl.DataFrame, name: str, title: str, *, is_first: bool) -> alt.LayerChart:
+def _panel(frame: pl.DataFrame, name: str, title: str, *, is_first: bool) -> Compound:
     present = set(frame["role"])
     roles = {str(role): colour for role, colour in _COLOURS.items() if str(role) in present}
     colour = alt.Color(

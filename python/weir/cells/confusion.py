@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 
 from weir.cells.protocol import Cell
-from weir.graphics.figure import inline, layered
+from weir.graphics.compound import inline, layered
 from weir.plots import Figure
 
 _STEP = 22

@@ -10,7 +10,8 @@ import polars as pl
 
 from weir.cells.protocol import sources
 from weir.graphics import encode, theme
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.compound import Compound, below_each_other, beside_each_other, inline, layered
+from weir.graphics.figure import Figure
 
 _HEIGHT = 220
 _LOG_FROM = 20.0
@@ -52,8 +53,10 @@ def comparison(
             for source in shown
         ]
         sized = [panel.properties(width=width, height=_HEIGHT) for panel in panels]
-        lines.append(alt.hconcat(*sized, spacing=20).resolve_scale(y="shared", color="shared"))
-    chart = lines[0] if len(lines) == 1 else alt.vconcat(*lines, spacing=20)
+        lines.append(
+            beside_each_other(*sized, spacing=20).resolve_scale(y="shared", color="shared")
+        )
+    chart = lines[0] if len(lines) == 1 else below_each_other(*lines, spacing=20)
     return Figure(f"study-{name}", title or f"{name}: published and ours", caption, chart, data)
 
 
@@ -65,7 +68,7 @@ def _panel(
     title: str | None,
     *,
     is_log: bool,
-) -> alt.LayerChart:
+) -> Compound:
     colours = theme.stack_colours(rows)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     legend = alt.Legend(title=None, orient="top", columns=6, symbolType="stroke")

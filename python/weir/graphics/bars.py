@@ -9,7 +9,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics.figure import Figure
 
 _HEIGHT = 190
 _GAP = 30
@@ -49,13 +50,13 @@ def bars(
         )
         for panel in panels
     ]
-    chart = alt.concat(*charts, columns=columns, spacing=_GAP).resolve_scale(
+    chart = in_columns(*charts, columns=columns, spacing=_GAP).resolve_scale(
         y="shared", color="shared", xOffset="independent"
     )
     return Figure(name, title, caption, chart, data, tuple(runs))
 
 
-def _panel(data: pl.DataFrame, series: Sequence[str], axes: BarAxes) -> alt.LayerChart:
+def _panel(data: pl.DataFrame, series: Sequence[str], axes: BarAxes) -> Compound:
     colours = theme.stack_colours(series)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     legend = alt.Legend(title=None, orient="top", columns=5)

@@ -9,7 +9,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, names, theme
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.compound import Compound, beside_each_other, inline, layered
+from weir.graphics.figure import Figure
 
 _ROW = 22
 _LABELS = 190
@@ -45,11 +46,11 @@ def dots(
         )
         for panel in panels
     ]
-    chart = alt.hconcat(*charts, spacing=_GAP).resolve_scale(x="shared", color="shared")
+    chart = beside_each_other(*charts, spacing=_GAP).resolve_scale(x="shared", color="shared")
     return Figure(name, title, caption, chart, data, tuple(runs))
 
 
-def _panel(data: pl.DataFrame, axes: DotAxes, *, has_names: bool) -> alt.LayerChart:
+def _panel(data: pl.DataFrame, axes: DotAxes, *, has_names: bool) -> Compound:
     colours = theme.stack_colours(data["group"])
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     legend = alt.Legend(title="what is changed", orient="top") if len(colours) > 1 else None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from html import escape
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import altair as alt
 import polars as pl
@@ -25,6 +25,7 @@ from weir.base.extras import imported
 from weir.base.grid import cautioned
 from weir.base.plain import plain_lines
 from weir.graphics import names, theme
+from weir.graphics.compound import Chart
 from weir.graphics.explore import Explorer
 from weir.graphics.paper import Paper
 from weir.results.store import slug
@@ -36,8 +37,6 @@ _VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
 _MIME = f"application/vnd.vegalite.v{_VEGA_LITE.partition('.')[0]}+json"
 _PNG_SCALE = 2
 _PAPER_PPI = 300
-_DIGITS = 5
-"""Significant digits of a number inside a figure: finer than a pixel."""
 
 CHECKED = False
 """Whether specifications are checked against the schema of Vega-Lite: tests do, it takes long."""
@@ -46,10 +45,6 @@ CHECKED = False
 def unchecked() -> AbstractContextManager[None]:
     """Charts that are made meanwhile are not checked one by one, unless `CHECKED`."""
     return debug_mode(CHECKED)
-
-
-_Compound = TypeVar("_Compound", alt.LayerChart, alt.VConcatChart, alt.ConcatChart)
-Chart = alt.Chart | alt.LayerChart | alt.VConcatChart | alt.HConcatChart | alt.ConcatChart
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,41 +196,3 @@ def _plain_texts(value: Any) -> Any:
     if isinstance(value, dict):
         return {_plain_texts(key): _plain_texts(inner) for key, inner in value.items()}
     return [_plain_texts(inner) for inner in value] if isinstance(value, list) else value
-
-
-def layered(*layers: alt.Chart, **properties: Any) -> alt.LayerChart:
-    """Charts on top of each other, the last one uppermost."""
-    return _made_of(alt.LayerChart(), layer=list(layers), **properties)
-
-
-def below_each_other(*panels: alt.LayerChart, **properties: Any) -> alt.VConcatChart:
-    """Charts below each other, the first one uppermost."""
-    return _made_of(alt.VConcatChart(), vconcat=list(panels), **properties)
-
-
-def in_columns(*panels: alt.LayerChart, **properties: Any) -> alt.ConcatChart:
-    """Charts next to each other, in rows of `columns`."""
-    return _made_of(alt.ConcatChart(), concat=list(panels), **properties)
-
-
-def _made_of(chart: _Compound, **properties: Any) -> _Compound:
-    """`chart` with its parts, which altair's constructors and methods would copy several times."""
-    for name, value in properties.items():
-        setattr(chart, name, value)
-    return chart
-
-
-def inline(frame: pl.DataFrame) -> alt.InlineData:
-    """`frame` as the data of a chart: CSV, which is half the size of JSON.
-
-    Floats are shortened; NaN and infinity are missing, as null is.
-    """
-    floats = [name for name, kind in frame.schema.items() if kind.is_float()]
-    shortened = frame.with_columns(
-        pl.when(pl.col(name).is_finite()).then(pl.col(name).round_sig_figs(_DIGITS)).alias(name)
-        for name in floats
-    )
-    numbers = {name: "number" for name, kind in frame.schema.items() if kind.is_numeric()}
-    texts = {name: "string" for name in frame.columns if name not in numbers}
-    kind = alt.CsvDataFormat(type="csv", parse={**numbers, **texts})
-    return alt.InlineData(values=shortened.write_csv(), format=kind)

@@ -10,7 +10,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import names, theme
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics.figure import Figure
 
 _CELL_HEIGHT = 34
 _NARROWEST_CELL, _WIDEST_CELL = 58, 92
@@ -73,11 +74,11 @@ def heat_map(
         )
         for panel in panels
     ]
-    chart = alt.concat(*charts, columns=side_by_side, spacing=_GAP).resolve_scale(color="shared")
+    chart = in_columns(*charts, columns=side_by_side, spacing=_GAP).resolve_scale(color="shared")
     return Figure(name, title, caption, chart, data, tuple(runs))
 
 
-def _panel(data: pl.DataFrame, axes: HeatAxes) -> alt.LayerChart:
+def _panel(data: pl.DataFrame, axes: HeatAxes) -> Compound:
     base = alt.Chart(inline(_with_ink(data, axes)))
     plain: dict[str, Any] = {
         "ticks": False,
@@ -113,9 +114,7 @@ def _panel(data: pl.DataFrame, axes: HeatAxes) -> alt.LayerChart:
     )
     ink = alt.Fill("ink:N", scale=None)
     numbers = base.transform_filter("isValid(datum.value)").mark_text(fontSize=12)
-    chart: alt.LayerChart = layered(
-        cells, numbers.encode(x=x, y=y, text=number, fill=ink, tooltip=tips)
-    )
+    chart: Compound = layered(cells, numbers.encode(x=x, y=y, text=number, fill=ink, tooltip=tips))
     return chart
 
 

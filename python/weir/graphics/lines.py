@@ -9,7 +9,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics.figure import Figure
 
 _HEIGHT = 230
 _GAP = 30
@@ -58,7 +59,7 @@ def lines(
         )
         for panel in panels
     ]
-    chart = alt.concat(*charts, columns=columns, spacing=_GAP).resolve_scale(
+    chart = in_columns(*charts, columns=columns, spacing=_GAP).resolve_scale(
         x="shared", y="shared", color="shared", shape="shared"
     )
     return Figure(name, title, caption, chart, data, tuple(runs))
@@ -82,7 +83,7 @@ def _own(chosen: Mapping[str, str], series: Sequence[str]) -> dict[str, str]:
 
 def _panel(
     data: pl.DataFrame, series: Sequence[str], axes: LineAxes, places: pl.Series
-) -> alt.LayerChart:
+) -> Compound:
     colours = _own(theme.stack_colours([*axes.neighbours, *series]), series)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     legend = None

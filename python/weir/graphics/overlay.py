@@ -8,8 +8,9 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
+from weir.graphics.compound import Compound, below_each_other, inline, layered
 from weir.graphics.explore import Explorer, ExplorerPanel, Line
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.figure import Figure
 
 OURS, THEIRS = "Weir", "Linux"
 
@@ -58,12 +59,12 @@ def overlay(name: str, title: str, caption: str, data: pl.DataFrame, runs: Seque
     end = float(data["t_s"].max() or 1.0)  # type: ignore[arg-type]
     last, flows = list(PANELS)[-1], data["flow"].unique(maintain_order=True).to_list()
 
-    def chart() -> alt.VConcatChart:
+    def chart() -> Compound:
         panels = [
             _panel(frames[column], heading, flows, encode.time(end, is_last=column == last))
             for column, heading in PANELS.items()
         ]
-        linked: alt.VConcatChart = alt.vconcat(*panels, spacing=10).resolve_scale(x="shared")
+        linked: Compound = below_each_other(*panels, spacing=10).resolve_scale(x="shared")
         return linked
 
     def explorer() -> Explorer:
@@ -98,7 +99,7 @@ def _name(source: str, flow: str, flows: Sequence[str]) -> str:
     return f"{flow}, {source}" if len(flows) > 1 else source
 
 
-def _panel(data: pl.DataFrame, heading: str, flows: Sequence[str], time: alt.X) -> alt.LayerChart:
+def _panel(data: pl.DataFrame, heading: str, flows: Sequence[str], time: alt.X) -> Compound:
     colours = {line.name: line.colour for line in _lines(data, flows)}
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     colour = alt.Color(

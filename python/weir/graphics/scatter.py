@@ -15,7 +15,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics.figure import Figure
 
 _HEIGHT = 190
 _GAP = 26
@@ -108,7 +109,7 @@ def scatter(
         )
         for panel in dict.fromkeys(data["panel"])
     ]
-    chart = alt.concat(*charts, columns=columns, spacing=_GAP).resolve_scale(
+    chart = in_columns(*charts, columns=columns, spacing=_GAP).resolve_scale(
         x="independent", y="independent", color="shared"
     )
     return Figure(name, title, caption, chart, data, tuple(runs))
@@ -120,7 +121,7 @@ def _panel(
     level: float | None,
     axes: ScatterAxes,
     width: float,
-) -> alt.LayerChart:
+) -> Compound:
     frame = _frame(data, level, width)
     ticks = alt.Axis(values=_ticks(frame.x), labelExpr="'' + datum.value", grid=True)
     # The smaller end of the domain first, and the axis itself turned round.
@@ -166,7 +167,7 @@ def _panel(
             0,
             line.mark_rule(color=theme.SOFT, strokeDash=[4, 3], strokeWidth=1).encode(y=y("level")),
         )
-    chart: alt.LayerChart = layered(*layers).resolve_scale(color="independent")
+    chart: Compound = layered(*layers).resolve_scale(color="independent")
     return chart
 
 

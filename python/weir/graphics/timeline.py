@@ -9,8 +9,9 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
+from weir.graphics.compound import Compound, below_each_other, inline, layered
 from weir.graphics.explore import Band, Explorer, ExplorerPanel, Line
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.figure import Figure
 
 _HEIGHT = 130
 _TICKS = 4
@@ -44,7 +45,7 @@ def timeline(
     colours = colours or theme.stack_colours(series)
     end = max(float(panel.data["t_s"].max() or 0.0) for panel in panels)  # type: ignore[arg-type]
 
-    def chart() -> alt.VConcatChart:
+    def chart() -> Compound:
         charts = [
             _panel(
                 panel,
@@ -56,8 +57,8 @@ def timeline(
             )
             for panel in panels
         ]
-        stacked = alt.vconcat(*charts, spacing=14)
-        linked: alt.VConcatChart = stacked.resolve_scale(x="shared", color="shared")
+        stacked = below_each_other(*charts, spacing=14)
+        linked: Compound = stacked.resolve_scale(x="shared", color="shared")
         return linked
 
     def explorer() -> Explorer:
@@ -108,7 +109,7 @@ def _panel(
     *,
     is_first: bool,
     is_last: bool,
-) -> alt.LayerChart:
+) -> Compound:
     time = encode.time(end, is_last=is_last)
     scale = alt.Scale(domain=list(colours), range=list(colours.values()))
     legend = alt.Legend(title=None, orient="right", symbolType="stroke", symbolOpacity=1)

@@ -12,7 +12,7 @@ from weir import _native
 from weir.base.disk import write_text
 from weir.base.grid import number
 from weir.graphics import encode, theme
-from weir.graphics.figure import below_each_other, inline, layered
+from weir.graphics.compound import Compound, below_each_other, inline, layered
 from weir.modelling.measured import COMPARED, Measurement
 from weir.modelling.simulate import Check
 from weir.plots import Figure
@@ -118,7 +118,7 @@ def _coarse(samples: pl.DataFrame, slices: int) -> pl.DataFrame:
     )
 
 
-def _panel(frame: pl.DataFrame, title: str, unit: str, *, is_last: bool) -> alt.LayerChart:
+def _panel(frame: pl.DataFrame, title: str, unit: str, *, is_last: bool) -> Compound:
     scale = alt.Scale(domain=["measured", "model"], range=[theme.COLD, theme.WARM])
     line = (
         alt.Chart(inline(frame))

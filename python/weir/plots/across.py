@@ -10,7 +10,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, names, theme
-from weir.graphics.figure import Figure, in_columns, inline, layered
+from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics.figure import Figure
 from weir.graphics.select import Case
 from weir.results import metrics
 from weir.results.metrics import Metric
@@ -72,9 +73,7 @@ def goodput_against_delay(results: Results, cases: Sequence[Case]) -> Figure | N
         _cloud(points, cases, plane, x, y),
         *_crosses(inside, cases, x, y),
         *_names(centres, cases, plane),
-        width=theme.WIDTH,
-        height=_HEIGHT,
-    )
+    ).properties(width=theme.WIDTH, height=_HEIGHT)
     caption = (
         "Up is more goodput and right is less delay, so the upper right corner is best; large dots "
         "with crosses are means with their 95 % intervals, small dots single runs."
@@ -181,7 +180,7 @@ def _names(centres: pl.DataFrame, cases: Sequence[Case], plane: _Plane) -> list[
 
 def _dots(
     points: pl.DataFrame, means: pl.DataFrame, cases: Sequence[Case], metric: Metric
-) -> alt.LayerChart:
+) -> Compound:
     title = f"{metric.heading}{_BETTER[metric.better]}"
     x = alt.X(
         "value:Q", title=title, scale=alt.Scale(zero=False, padding=8), axis=alt.Axis(tickCount=5)
@@ -199,7 +198,7 @@ def _dots(
     ]
     labels = min(_LETTER * names.width(case.name for case in cases), _WIDEST_LABELS)
     width = theme.WIDTH // _COLUMNS + _GUTTER - labels
-    return layered(*layers, width=width, height=encode.rows_height(cases))
+    return layered(*layers).properties(width=width, height=encode.rows_height(cases))
 
 
 def _tip(field: str, metric: Metric) -> alt.Tooltip:

@@ -10,7 +10,7 @@ import polars as pl
 
 from weir import _native
 from weir.graphics import theme
-from weir.graphics.figure import inline
+from weir.graphics.compound import inline
 
 
 def capacity_line(

@@ -8,7 +8,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.figure import Figure, inline
+from weir.graphics.compound import inline
+from weir.graphics.figure import Figure
 from weir.graphics.select import Case, bottlenecks, has_rows
 from weir.results.results import Results
 

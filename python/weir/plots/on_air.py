@@ -8,7 +8,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.compound import inline, layered
+from weir.graphics.figure import Figure
 
 _ROW = 46
 _NAMES: Mapping[str, str] = {"rts": "RTS", "cts": "CTS", "ack": "ACK"}

@@ -11,7 +11,8 @@ from altair import ColorValue
 
 from weir._native import stack_parts
 from weir.graphics import encode, theme
-from weir.graphics.figure import Figure, below_each_other, inline, layered
+from weir.graphics.compound import Compound, below_each_other, inline, layered
+from weir.graphics.figure import Figure
 from weir.graphics.select import Case, averaged, band, bottlenecks, has_rows, line, shown_over_time
 from weir.plots.capacity import capacity_line
 from weir.results.results import Results
@@ -25,7 +26,7 @@ _SIGNATURES = {
     "bbr": "a near-constant level for BBR",
 }
 
-Draw = Callable[[Case, alt.X, pl.DataFrame], alt.LayerChart]
+Draw = Callable[[Case, alt.X, pl.DataFrame], Compound]
 """Draws a case over an axis of time from its rows."""
 
 
@@ -57,7 +58,7 @@ def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
     shown = _with_values(results, cases, pl.col("goodput_mbps").is_finite())
     end_s = times_end(results, shown)
 
-    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> alt.LayerChart:
+    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> Compound:
         layers = _flow_lines(results, case, time, _GOODPUT, data)
         capacity = capacity_line(case.scenario, capacities.get(case.typical), time, end_s)
         return layered(*layers, *capacity)
@@ -81,7 +82,7 @@ def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
         return None
     shown = _with_values(results, cases, pl.col("cwnd_bytes") > 0)
 
-    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> alt.LayerChart:
+    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> Compound:
         layers = _flow_lines(results, case, time, _CWND, data)
         thresholds = _samples(results, (case.typical,)).filter(pl.col("ssthresh_kb").is_not_null())
         if data["flow"].n_unique() == 1 and not thresholds.is_empty():
@@ -112,7 +113,7 @@ def delays(results: Results, cases: Sequence[Case]) -> Figure | None:
     shown = _with_values(results, cases, pl.col("rtt_ms").is_finite())
     links = dict(bottlenecks(results).select("run", "link").iter_rows())
 
-    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> alt.LayerChart:
+    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> Compound:
         layers = _flow_lines(results, case, time, _RTT, data)
         waiting = _queue(results, case.typical, links.get(case.typical))
         if not waiting.is_empty():
@@ -142,7 +143,7 @@ def queues(results: Results, cases: Sequence[Case]) -> Figure | None:
     shown = shown_over_time(cases)
     links = dict(bottlenecks(results).select("run", "link").iter_rows())
 
-    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> alt.LayerChart:
+    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> Compound:
         waiting = _queue(results, case.typical, links.get(case.typical))
         lost = waiting.filter(pl.col("drops").diff().fill_null(pl.col("drops")) > 0)
         base = alt.Chart(inline(data)).encode(x=time)
@@ -192,16 +193,16 @@ def stacked(
     if not shown:
         return None
 
-    def chart() -> alt.VConcatChart:
+    def chart() -> Compound:
         end = times_end(results, shown)
         panels = []
         for case, data in zip(shown, rows, strict=True):
             time = encode.time(end, is_last=case is shown[-1])
             panel = draw(case, time, data)
-            panel.width, panel.height, panel.title = theme.WIDTH, HEIGHT, case.name
-            panels.append(panel)
-        scales = alt.ScaleResolveMap(x="shared", y="shared", color="independent")
-        return below_each_other(*panels, spacing=12, resolve=alt.Resolve(scale=scales))
+            panels.append(panel.properties(width=theme.WIDTH, height=HEIGHT, title=case.name))
+        return below_each_other(*panels, spacing=12).resolve_scale(
+            x="shared", y="shared", color="independent"
+        )
 
     runs = tuple(run for case in shown for run in case.runs)
     frames = [

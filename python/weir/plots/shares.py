@@ -8,7 +8,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.compound import Compound, below_each_other, inline, layered
+from weir.graphics.figure import Figure
 from weir.graphics.select import Case
 from weir.results import metrics
 from weir.results.results import Results
@@ -81,7 +82,7 @@ def flows(results: Results, cases: Sequence[Case]) -> Figure | None:
             chart.properties(title=case.name, width=theme.WIDTH - _LABEL_WIDTH, height=height)
         )
         frames.append(data.with_columns(case=pl.lit(case.name)))
-    chart = alt.vconcat(*panels, spacing=12).resolve_scale(x="shared", color="independent")
+    chart = below_each_other(*panels, spacing=12).resolve_scale(x="shared", color="independent")
     caption = (
         "Points of flows with equal shares are below each other; bars are 95 % intervals over "
         "the repeats."
@@ -90,7 +91,7 @@ def flows(results: Results, cases: Sequence[Case]) -> Figure | None:
     return Figure("flows", "Goodput of each flow", caption, chart, pl.concat(frames), runs)
 
 
-def _flow_panel(data: pl.DataFrame, case: Case) -> alt.LayerChart:
+def _flow_panel(data: pl.DataFrame, case: Case) -> Compound:
     base = alt.Chart(inline(data))
     title = "goodput, Mbit/s"
     axis = alt.Axis(title=None, ticks=False, domain=False, labelColor=theme.INK)

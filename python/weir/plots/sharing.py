@@ -9,8 +9,9 @@ import polars as pl
 
 from weir.dynamics.criteria import COARSE_BIN_S
 from weir.graphics import theme
+from weir.graphics.compound import Compound, inline, layered
 from weir.graphics.explore import Explorer, Line
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.figure import Figure
 from weir.graphics.select import Case, band, has_rows, line, shown_over_time
 from weir.plots.interactive import Lines, Scene
 from weir.plots.over_time import HEIGHT, stacked, times_end
@@ -32,7 +33,7 @@ def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
     scale = alt.Scale(domain=[1 / most, 1], nice=False)
     end_s = times_end(results, shown)
 
-    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> alt.LayerChart:
+    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> Compound:
         y = alt.Y("jain_index:Q", title="Jain index", scale=scale, axis=alt.Axis(tickCount=5))
         mark = alt.Chart(inline(data)).mark_line(color=case.colour, strokeWidth=1.5)
         layers = [mark.encode(x=time, y=y)]

@@ -10,7 +10,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics.figure import Figure
 from weir.graphics.select import Case
 from weir.results.metrics import Metric
 from weir.results.results import Results
@@ -55,7 +56,7 @@ def _figure(results: Results, shown: Sequence[Metric], group: _Group) -> Figure:
         data = encode.means(results, cases, metric).join(axis.positions(cases), on="case")
         panels.append(_panel(data, metric, axis, cases, is_first=metric is shown[0]))
         frames.append(data.with_columns(metric=pl.lit(metric.name)))
-    chart = alt.concat(*panels, columns=_COLUMNS, spacing={"row": 20, "column": 30})
+    chart = in_columns(*panels, columns=_COLUMNS, spacing={"row": 20, "column": 30})
     chart = chart.resolve_scale(color="independent")
     where = ", ".join(f"{theme.short_key(k)} {v}" for k, v in others)
     title = f"Over {theme.short_key(key)}" + (f", at {where}" if where else "")
@@ -96,7 +97,7 @@ class _Axis:
 
 def _panel(
     data: pl.DataFrame, metric: Metric, axis: _Axis, cases: Sequence[Case], *, is_first: bool
-) -> alt.LayerChart:
+) -> Compound:
     base = alt.Chart(inline(data))
     x = axis.channel()
     is_alone = len({case.series for case in cases}) == 1

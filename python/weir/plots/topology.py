@@ -9,7 +9,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.compound import Compound, below_each_other, inline, layered
+from weir.graphics.figure import Figure
 from weir.graphics.select import Case, has_rows, shown_over_time
 from weir.results.results import Results
 
@@ -55,7 +56,7 @@ def topology(results: Results, cases: Sequence[Case]) -> Figure | None:
         for case in shown
         if case.name in nodes["case"]
     ]
-    chart = alt.vconcat(*panels, spacing=16) if len(panels) > 1 else panels[0]
+    chart = below_each_other(*panels, spacing=16) if len(panels) > 1 else panels[0]
     lines = (
         " Lines are links over which data frames were received; wider lines had more."
         if links.height
@@ -132,7 +133,7 @@ def _links(results: Results, case: Case, nodes: pl.DataFrame) -> pl.DataFrame:
 
 def _panel(
     nodes: pl.DataFrame, links: pl.DataFrame, tops: tuple[float, int], title: str
-) -> alt.LayerChart:
+) -> Compound:
     """One map, as wide as the page unless it would be too high."""
     (left, right), (low, high) = _span(nodes["x_m"]), _span(nodes["y_m"])
     scale = min(theme.WIDTH / (right - left), _MOST_HEIGHT / (high - low))
@@ -158,7 +159,7 @@ def _panel(
         width_of = alt.Size("frames:Q", scale=alt.Scale(range=[1, 7], zero=True), legend=None)
         layers.insert(0, ends.encode(size=width_of))
     chart = layered(*layers).resolve_scale(size="independent")
-    named: alt.LayerChart = chart.properties(title=title) if title else chart
+    named: Compound = chart.properties(title=title) if title else chart
     return named.properties(width=width, height=height)
 
 

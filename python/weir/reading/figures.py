@@ -6,7 +6,7 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.figure import below_each_other, inline, layered
+from weir.graphics.compound import Compound, below_each_other, inline, layered
 from weir.plots import Figure
 from weir.reading import LIMITS
 
@@ -49,13 +49,12 @@ def connection_figure(
     end = float(slices["end_s"].max() or 0.0)  # type: ignore[arg-type]
     zoom = alt.selection_interval(name=f"zoom{number}", bind="scales", encodings=["x"])
     panels = [
-        _sequence(points, end),
+        _sequence(points, end, zoom),
         _band(slices, end),
         _range(slices, end, "RTT", "ms", ("rtt_ms_min", "rtt_ms_max")),
         _flight(slices, end),
         _lines(slices, end, "Rate", "Mbit/s", {"goodput_mbps": "goodput", "sent_mbps": "sent"}),
     ]
-    panels[0].layer[0] = panels[0].layer[0].add_params(zoom)
     chart = below_each_other(*panels, spacing=10).resolve_scale(x="shared", color="independent")
     caption = (
         "Top: bytes sent and acknowledged over time. The coloured band has the limit that took "
@@ -66,7 +65,7 @@ def connection_figure(
     return Figure(f"connection-{number}", title, caption, chart, slices)
 
 
-def _sequence(points: pl.DataFrame, end: float) -> alt.LayerChart:
+def _sequence(points: pl.DataFrame, end: float, zoom: alt.Parameter) -> Compound:
     names = pl.DataFrame(
         {"kind": list(_MARKS), "what": [name for name, _ in _MARKS.values()]},
         {"kind": pl.String, "what": pl.String},
@@ -88,12 +87,12 @@ def _sequence(points: pl.DataFrame, end: float) -> alt.LayerChart:
     all_points = base.mark_circle(size=9, opacity=0.8, clip=True).encode(y=y, color=colour)
     again = base.transform_filter("datum.what != 'sent' && datum.what != 'acknowledged'")
     marks = again.mark_point(size=36, filled=True, clip=True).encode(y=y, color=colour)
-    return layered(all_points, marks).properties(
+    return layered(all_points.add_params(zoom), marks).properties(
         title="Time and sequence", width=_WIDTH, height=_HIGH
     )
 
 
-def _band(slices: pl.DataFrame, end: float) -> alt.LayerChart:
+def _band(slices: pl.DataFrame, end: float) -> Compound:
     """Neighbouring slices of one limit are one rectangle."""
     merged = (
         slices.with_columns(part=pl.col("limit").rle_id())
@@ -118,7 +117,7 @@ def _band(slices: pl.DataFrame, end: float) -> alt.LayerChart:
 
 def _range(
     slices: pl.DataFrame, end: float, title: str, unit: str, columns: tuple[str, str]
-) -> alt.LayerChart:
+) -> Compound:
     low, high = columns
     frame = slices.select("t_s", low, high).drop_nulls()
     base = alt.Chart(inline(frame)).encode(x=encode.time(end, is_last=False))
@@ -130,7 +129,7 @@ def _range(
     )
 
 
-def _flight(slices: pl.DataFrame, end: float) -> alt.LayerChart:
+def _flight(slices: pl.DataFrame, end: float) -> Compound:
     """With the congestion window of a log, and the receiver's unless it hides the flight."""
     frame = slices.with_columns(
         (pl.col("flight_bytes_max") / 1e3).alias("flight"),
@@ -158,7 +157,7 @@ def _lines(
     columns: dict[str, str],
     *,
     top: float | None = None,
-) -> alt.LayerChart:
+) -> Compound:
     frame = slices.select("t_s", *columns).unpivot(index="t_s", variable_name="name")
     words = pl.DataFrame({"name": list(columns), "what": list(columns.values())})
     frame = frame.drop_nulls().join(words, on="name").select("t_s", "what", "value")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from importlib.resources import files
+from types import MappingProxyType
 
 import weir.studies
 from weir.base.disk import write_text
@@ -32,8 +34,9 @@ _SUITES = {"ccwg": "bbr rfc9743 ns3", "transperf": "transperf"}
 """Former studies, and the suites that took their place."""
 
 
-def studies() -> dict[str, Study]:
-    """Every study by name."""
+@cache
+def studies() -> Mapping[str, Study]:
+    """Every study by name. Its descriptions are read once."""
     found: dict[str, Study] = {}
     for module in pkgutil.iter_modules(weir.studies.__path__):
         package, folder = f"weir.studies.{module.name}", files(weir.studies) / module.name
@@ -42,7 +45,7 @@ def studies() -> dict[str, Study]:
             own = DescribedStudy(folder, package)
         if isinstance(own, Study):
             found[own.name] = own
-    return dict(sorted(found.items()))
+    return MappingProxyType(dict(sorted(found.items())))
 
 
 def find(name: str) -> Study:

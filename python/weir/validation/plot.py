@@ -8,7 +8,8 @@ import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.figure import Figure, inline, layered
+from weir.graphics.compound import Compound, beside_each_other, inline, layered
+from weir.graphics.figure import Figure
 
 _ROW = 20
 _LABELS = 70
@@ -35,7 +36,7 @@ def agreement(
     groups = list(dict.fromkeys(data["group"].sort()))
     colours = alt.Scale(domain=groups, range=[theme.COLD, theme.WARM, "#009e73"][: len(groups)])
     colour = alt.Color("group:N", scale=colours, legend=alt.Legend(title=None, orient="top"))
-    chart = alt.hconcat(
+    chart = beside_each_other(
         _lines(data, colour, tolerance_percent).properties(width=wide, height=height),
         _square(data, colour).properties(width=theme.WIDTH - _LABELS - _GAP - wide, height=height),
         spacing=_GAP,
@@ -43,7 +44,7 @@ def agreement(
     return Figure(name, title, caption, chart, data, tuple(runs))
 
 
-def _lines(data: pl.DataFrame, colour: alt.Color, tolerance: float) -> alt.LayerChart:
+def _lines(data: pl.DataFrame, colour: alt.Color, tolerance: float) -> Compound:
     x = alt.X("goodput_percent:Q", title="goodput against Linux's, %")
     y = alt.Y("controller:N", title=None, axis=alt.Axis(ticks=False, domain=False))
     rows = data.select("case", "controller", "group", "goodput_percent").drop_nulls()
@@ -57,7 +58,7 @@ def _lines(data: pl.DataFrame, colour: alt.Color, tolerance: float) -> alt.Layer
     )
 
 
-def _square(data: pl.DataFrame, colour: alt.Color) -> alt.LayerChart:
+def _square(data: pl.DataFrame, colour: alt.Color) -> Compound:
     rows = data.select("case", "controller", "group", "ours", "linux").drop_nulls()
     most = max(float(rows[side].max() or 1.0) for side in ("ours", "linux"))  # type: ignore[arg-type]
     scale = alt.Scale(type="symlog", constant=5, domain=[0, most * 1.1], nice=False)

@@ -9,7 +9,7 @@ import polars as pl
 
 from weir.cells.protocol import Cell
 from weir.graphics import theme
-from weir.graphics.figure import inline, layered
+from weir.graphics.compound import inline, layered
 from weir.plots import Figure
 from weir.studies.advise.judge import Judgement
 

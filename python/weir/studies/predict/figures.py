@@ -9,7 +9,7 @@ import polars as pl
 
 from weir.cells.protocol import Cell
 from weir.graphics import theme
-from weir.graphics.figure import inline, layered
+from weir.graphics.compound import Compound, beside_each_other, inline, layered
 from weir.plots import Figure
 
 _SIZE = 270
@@ -36,11 +36,11 @@ def scatter(cells: Sequence[Cell], runs: tuple[int, ...]) -> Figure:
         "On the diagonal a prediction equals what was measured. Lines are 95 % intervals of the "
         "predictions. Both axes are logarithmic."
     )
-    chart = alt.hconcat(*panels, spacing=30)
+    chart = beside_each_other(*panels, spacing=30)
     return Figure("predict", "Predicted and measured", caption, chart, frame, runs)
 
 
-def _panel(frame: pl.DataFrame) -> alt.LayerChart:
+def _panel(frame: pl.DataFrame) -> Compound:
     values = pl.concat([frame["measured"], frame["predicted"]])
     low, high = float(values.min()) / 1.3, float(values.max()) * 1.3  # type: ignore[arg-type]
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
