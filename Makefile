@@ -24,6 +24,8 @@ FOREIGN = $(if $(wildcard $(VENV)/.foreign),--features foreign)
 SOURCES := $(shell find crates adapters/noq adapters/quinn -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock pyproject.toml
 PAGE_SOURCES := $(shell find web/src -type f) $(wildcard python/weir/library/*.toml) web/index.html web/vite.config.ts web/core.sh
 
+VERSION := $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
+
 # What is built says from which commit. Without git it does not.
 COMMIT = WEIR_COMMIT=$$(git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
 # One interpreter for every build step: a changing one would make cargo rebuild pyo3.
@@ -34,7 +36,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-trees bench-ui bench-report studies seeds docs site pictures lock clean
+.PHONY: help setup build foreign wheel wheel-aarch64 crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-trees bench-ui bench-report studies seeds docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,22 +50,33 @@ foreign: $(TOOLS) ## As build, with stacks of other projects (quinn, noq) in the
 	@rm -f $(NATIVE)
 	$(MAKE) build
 
-wheel: $(TOOLS) $(PAGE) ## An abi3 wheel with the laboratory in dist/: pip installs it where no Rust toolchain is
-	rm -rf dist/weir_lab-*.whl python/weir/laboratory/built
+# zig has the symbols of old C libraries, and links for other processors.
+wheel: $(TOOLS) $(PAGE) ## An abi3 wheel with the laboratory in dist/, for any Linux since 2014 on this processor
+	$(BIN)/python -m pip install --quiet ziglang
+	rm -rf python/weir/laboratory/built
 	cp -r web/dist python/weir/laboratory/built
-	$(COMMIT) $(BIN)/maturin build --release --locked --out dist
+	$(COMMIT) PATH="$(CURDIR)/$(BIN):$$PATH" \
+	$(BIN)/maturin build --release --locked --zig --compatibility manylinux2014 --out dist $(CROSS)
 	@rm -rf python/weir/laboratory/built
 	@ls dist/weir_lab-*.whl
+
+ARM := aarch64-unknown-linux-gnu
+wheel-aarch64: $(TOOLS) $(PAGE) ## The same for 64-bit ARM (needs its Rust target; Debian: rustc-web cargo-web rust-web-src)
+	@if rustup target list --installed 2>/dev/null | grep -qx $(ARM); then $(MAKE) wheel CROSS='--target $(ARM)'; \
+	elif ls -d /usr/src/rustc-*/library >/dev/null 2>&1; then \
+	RUSTC=/usr/bin/rustc CARGO=/usr/bin/cargo RUSTC_BOOTSTRAP=1 \
+	$(MAKE) wheel CROSS='--target $(ARM) -Z build-std=std,panic_unwind --target-dir target/arm'; \
+	else echo 'please install: rustup target add $(ARM), or on Debian rustc-web cargo-web rust-web-src' >&2; exit 1; fi
 
 crates: ## What `cargo publish` would upload, checked and left here
 	cargo publish --dry-run --no-verify --allow-dirty --locked $(PUBLISHED:%=--package weir-%)
 
 # A person sets the tag `vVERSION` and uploads what is in dist/.
-release: lint wheel ## Build and check everything that a release has, in dist/; uploads nothing
+release: lint wheel wheel-aarch64 ## Build and check everything that a release has, in dist/; uploads nothing
 	$(BIN)/python -m pip install --quiet auditwheel twine
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/twine check --strict dist/*
-	$(BIN)/auditwheel show dist/*.whl
+	for wheel in dist/*.whl; do $(BIN)/auditwheel show $$wheel || exit 1; done
 	cargo publish --dry-run --locked $(PUBLISHED:%=--package weir-%)
 	@ls -l dist
 
@@ -189,8 +202,9 @@ seeds: $(NATIVE) ## One page: every number and claim of the five sources next to
 docs: | $(BIN)/python ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc $(WORKSPACE) --no-deps
 
-site: $(TOOLS) ## The documentation as a site, in site/: opens without a server
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+site: $(TOOLS) ## The documentation as a site, in site/VERSION/ next to earlier versions: opens without a server
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir site/$(VERSION)
+	$(BIN)/python docs/.site/versions.py site
 
 pictures: $(NATIVE) $(TOOLS) ## Draw the pictures of the documentation again
 	$(BIN)/python docs/.site/pictures.py

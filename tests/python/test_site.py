@@ -6,8 +6,11 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import partial
 from html import unescape
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -81,6 +84,31 @@ def test_search_works_in_a_page_opened_from_a_file(site: Path) -> None:
     )
     (found,) = re.findall(r"md-search-result__meta\">(\d+) matching documents", browser.stdout)
     assert int(found) >= 2
+
+
+def test_every_version_is_in_the_menu_of_each(site: Path, chromium: Any, tmp_path: Path) -> None:
+    for version in ("0.1.0", "0.10.0", "0.9.0"):
+        shutil.copytree(site, tmp_path / version)
+    (tmp_path / "assets").mkdir()
+    subprocess.run([sys.executable, ROOT / "docs/.site/versions.py", tmp_path], check=True)
+    served = partial(_Silent, directory=str(tmp_path))
+    with ThreadingHTTPServer(("127.0.0.1", 0), served) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        tab = chromium.new_page()
+        tab.goto(f"http://127.0.0.1:{server.server_port}/")
+        tab.wait_for_url("**/0.10.0/index.html")
+        tab.goto(f"http://127.0.0.1:{server.server_port}/0.9.0/concepts.html")
+        menu = tab.locator(".md-version")
+        menu.wait_for()
+        assert menu.locator(".md-version__current").inner_text().strip() == "0.9.0"
+        assert menu.locator("a").all_text_contents() == ["0.10.0", "0.9.0", "0.1.0"]
+        tab.close()
+        server.shutdown()
+
+
+class _Silent(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
 
 
 @pytest.fixture(scope="module")
