@@ -45,6 +45,8 @@ _CONNECTIONS = 1_100
 """More than a receiver has places."""
 _TRIES = 5
 _KEY = bytes(range(32))
+_BEGINNING_S = 2.0
+"""For how long `crumbs` opens connections before it uses those that it has."""
 _STEPS_PER_S = 300
 """Of a kind of attacker that is alone."""
 _KNOWN_BYTES = 2_000_000
@@ -89,7 +91,11 @@ def crumbs(target: Target, counts: Counts) -> None:
     while True:
         began = time.monotonic()
         for n in range(_CONNECTIONS):
+            # One that gets no place takes a while, and those that have one must not be late.
+            may_begin = time.monotonic() - began < _BEGINNING_S
             if n == len(kept):
+                if not may_begin:
+                    break
                 kept.append((_begun(rng, target, n), 0))
                 continue
             connection, brought = kept[n]
@@ -98,7 +104,7 @@ def crumbs(target: Target, counts: Counts) -> None:
             if connection.is_open and not connection.is_over:
                 connection.say(beginning + brought, b"x")
                 kept[n] = connection, brought + 1
-            else:
+            elif may_begin:
                 connection.close()
                 kept[n] = _begun(rng, target, n), 0
             target.steps["crumbs"] += 1

@@ -70,7 +70,7 @@ def test_mistakes_of_a_sender_name_the_argument(options: dict[str, str], message
 
 
 def test_mistakes_of_a_receiver_name_the_argument(tmp_path: Path) -> None:
-    with pytest.raises(weir.InputError, match=r"memory='1kb': at least 2mib"):
+    with pytest.raises(weir.InputError, match=r"memory='1kb': at least 4mib"):
         receive(tmp_path, "127.0.0.1:0", memory="1kb", on_event=lambda *_: None)
 
 

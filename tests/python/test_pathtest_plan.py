@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from conftest import Invoke
 
 from weir.base.errors import InputError
 from weir.pathtest import plan
@@ -50,3 +51,19 @@ def test_labels_that_are_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError) as raised:
         plan.orders(PathTest(**options), CLIENT)
     assert message in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--stack", "rack/cubci"), "did you mean cubic?"),
+        (("--cc", "no_such_control"), "--cc no_such_control: this machine: there is no control"),
+        (("--cc", "reno", "--stack", "reno=rack/cubic"), "reno is a congestion control of --cc"),
+        (("--direction", "upp"), "--direction upp: name one or more of up, down"),
+    ],
+)
+def test_bad_input_is_refused_before_a_server_is_reached(
+    invoke: Invoke, options: tuple[str, ...], message: str
+) -> None:
+    result = invoke("test", "127.0.0.1:9", *options)
+    assert (result.exit_code, message in result.output) == (2, True), result.output

@@ -377,7 +377,7 @@ def test_silence_is_given_up_and_said_for_how_long(invoke: Invoke, tmp_path: Pat
         (("--bind", "192.0.2.1:0"), 1, "192.0.2.1:0"),
         (("--dir", "a.bin", "--bind", "127.0.0.1:0"), 1, "cannot use 'a.bin'"),
         (("--max-size", "5x"), 2, "--max-size: '5x' is not a size"),
-        (("--memory", "2mb", "--bind", "somewhere"), 2, "--memory 2mb: at least 2mib are needed"),
+        (("--memory", "4mb", "--bind", "somewhere"), 2, "--memory 4mb: at least 4mib are needed"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

@@ -107,7 +107,7 @@ pub(crate) fn receive_files(
 ) -> PyResult<()> {
     let memory_size: Bytes = quantity("memory", memory)?;
     if memory_size < LEAST_MEMORY {
-        let problem = format!("memory='{memory}': at least 2mib are needed, for one sender");
+        let problem = format!("memory='{memory}': at least 4mib are needed, for one sender");
         return Err(PyValueError::new_err(problem));
     }
     let bind: SocketAddr = bind.parse().map_err(|_| {
@@ -136,8 +136,8 @@ pub(crate) fn receive_files(
     }
 }
 
-/// A session holds up to 1 MiB of early data, and its buffers may be twice as large.
-const LEAST_MEMORY: Bytes = Bytes(2 << 20);
+/// A session holds up to 1 MiB of early data, and its buffers may be twice as large. Idle connections take at most half.
+const LEAST_MEMORY: Bytes = Bytes(4 << 20);
 
 /// What carries the files; a controller in Python is read from its file.
 fn carrier(py: Python<'_>, stack: &str, faults: &Arc<Faults>) -> Result<Carrier, String> {

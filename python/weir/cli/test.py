@@ -159,7 +159,7 @@ def _measure_path(
     report = plans.reporting(**reporting)
     wanted = PathTest(**chosen(PathTest, given))
     with options.as_typed():
-        wanted.check()
+        plan.check(wanted)
     tables.warn_of_exposed(key_file, quiet=quiet)
     with ExitStack() as resources:
         name, key = _server(resources, host, key_file, chosen(ssh.started, given))

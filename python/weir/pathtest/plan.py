@@ -8,6 +8,7 @@ from typing import Any
 from weir.base.errors import InputError, unknown
 from weir.pathtest.client import Client
 from weir.pathtest.options import PathTest
+from weir.probes import tcp_info
 from weir.probes.own import MOST_MSS, OwnSpec
 from weir.probes.record import DIRECTIONS, Direction, Order
 from weir.scenario.labels import Named, each_once, labels_of
@@ -39,12 +40,20 @@ def chosen_controls(text: str | None, client: Client, directions: Sequence[Direc
         return common[:1]
     if text == ALL:
         return common
-    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
+    names = _named(text)
     for name in names:
         for end, known in ends:
-            if name not in known:
-                raise InputError(f"--cc {text}: {end}: {unknown('control', name, known)}")
+            _refuse_unknown(text, name, end, known)
     return names
+
+
+def _named(text: str) -> list[str]:
+    return list(dict.fromkeys(name.strip() for name in text.split(",")))
+
+
+def _refuse_unknown(text: str, name: str, end: str, known: Sequence[str]) -> None:
+    if name not in known:
+        raise InputError(f"--cc {text}: {end}: {unknown('control', name, known)}")
 
 
 def chosen_stacks(given: Sequence[str]) -> list[Named]:
@@ -71,12 +80,31 @@ def chosen_directions(text: str) -> list[Direction]:
     Raises:
         InputError: there is no such direction.
     """
-    names = list(dict.fromkeys(name.strip() for name in text.split(",")))
+    names = _named(text)
     found = [direction for name in names for direction in DIRECTIONS if direction == name]
     if len(found) != len(names):
         allowed = ", ".join(DIRECTIONS)
         raise InputError(f"--direction {text}: name one or more of {allowed}, as in up,down")
     return found
+
+
+def check(wanted: PathTest) -> None:
+    """Refuses what no server can do, before one is reached.
+
+    Raises:
+        InputError: a quantity, a direction, a stack or a congestion control of this machine is not
+            valid, or two options exclude each other.
+    """
+    wanted.check()
+    directions, stacks = chosen_directions(wanted.direction), chosen_stacks(wanted.stack)
+    if wanted.cc is None or wanted.cc == ALL:
+        return
+    names = _named(wanted.cc)
+    if any(direction != "down" for direction in directions):
+        known = tcp_info.controls()
+        for name in names:
+            _refuse_unknown(wanted.cc, name, "this machine", known)
+    _refuse_same(stacks, names)
 
 
 def orders(wanted: PathTest, client: Client) -> list[Order]:
@@ -99,9 +127,7 @@ def orders(wanted: PathTest, client: Client) -> list[Order]:
     names = []
     if not stacks or wanted.cc is not None:
         names = chosen_controls(wanted.cc, client, directions)
-    for one in stacks:
-        if one.name in names:
-            raise InputError(f"--stack {one.written}: {one.name} is a congestion control of --cc")
+    _refuse_same(stacks, names)
     return [
         order
         for direction in directions
@@ -113,6 +139,12 @@ def orders(wanted: PathTest, client: Client) -> list[Order]:
             ),
         )
     ]
+
+
+def _refuse_same(stacks: Sequence[Named], names: Sequence[str]) -> None:
+    for one in stacks:
+        if one.name in names:
+            raise InputError(f"--stack {one.written}: {one.name} is a congestion control of --cc")
 
 
 def test_plan(command: str, host: str, orders: Sequence[Order], repeat: int) -> Plan:

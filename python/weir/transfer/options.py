@@ -63,7 +63,8 @@ Quota = Annotated[
 Memory = Annotated[
     str,
     Option(
-        "Most memory for all senders: data out of order or not yet written, and answers.",
+        "Most memory for all senders: connections, data out of order or not yet written, answers "
+        "and reports. The process takes about 50 MiB more.",
         metavar="SIZE",
     ),
 ]

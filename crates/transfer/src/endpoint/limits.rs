@@ -16,6 +16,17 @@ pub struct Limits {
     pub idle: Duration,
 }
 
+impl Limits {
+    /// The same for at most this many connections, where there is no memory for more.
+    pub fn with_at_most(mut self, connections: usize) -> Self {
+        let Bounds { all, per_network, per_address, .. } = &mut self.places;
+        *all = connections.clamp(1, *all);
+        *per_network = (*all / 2).clamp(1, *per_network);
+        *per_address = (*all / 4).clamp(1, *per_address);
+        self
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Self {

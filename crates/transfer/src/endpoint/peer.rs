@@ -215,7 +215,7 @@ impl<A: Application> Peer<A> {
     /// that is over needs no more, and frees memory.
     pub(super) fn load(&self) -> u64 {
         let ends = self.connection.is_closed() || self.application.must_end();
-        if ends { 0 } else { self.load }
+        if ends { 0 } else { 1 + self.load }
     }
 
     pub(super) fn next_time(&self, now: Instant, limits: &Limits) -> Option<Instant> {

@@ -46,6 +46,10 @@ impl<A> Table<A> {
     /// Adds a connection; it gets a step.
     pub(super) fn insert(&mut self, peer: Peer<A>) -> ConnectionId {
         let slot = self.vacant.pop().unwrap_or_else(|| {
+            if self.slots.len() == self.slots.capacity() {
+                // A connection takes kilobytes: a table that doubles would hold twice what is there.
+                self.slots.reserve_exact(8 + self.slots.len() / 8);
+            }
             self.slots.push(None);
             self.slots.len() - 1
         });

@@ -221,6 +221,21 @@ impl FinalizerHandle {
         self.keeping += 1;
     }
 
+    /// The memory that a question takes until it is answered, in bytes: its task in a queue that may be half empty, its
+    /// paths, and its places in maps.
+    pub(crate) fn cost_of(sought: &Sought) -> usize {
+        let paths = 2 * (sought.folder.as_os_str().len() + sought.path.to_string().len());
+        2 * size_of::<Task>() + paths + 200
+    }
+
+    /// Nothing is wanted any more that was asked.
+    pub(crate) fn drop_questions(&mut self) {
+        for question in std::mem::take(&mut self.questions).values() {
+            question.dropped.store(true, Ordering::Relaxed);
+        }
+        self.shared.queue.forget(self.session);
+    }
+
     /// The result of the open look-up is not wanted any more.
     pub(crate) fn cancel_look_up(&mut self) {
         if let Some((_, wanted)) = self.look_up.take() {
@@ -281,9 +296,7 @@ impl FinalizerHandle {
 impl Drop for FinalizerHandle {
     fn drop(&mut self) {
         self.cancel_look_up();
-        for question in self.questions.values() {
-            question.dropped.store(true, Ordering::Relaxed);
-        }
+        self.drop_questions();
     }
 }
 

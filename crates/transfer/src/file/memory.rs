@@ -18,6 +18,9 @@ pub(crate) struct Memory {
 #[derive(Debug)]
 pub(crate) struct Share {
     memory: Rc<Memory>,
+    /// For as long as it is there,
+    fixed: usize,
+    /// and what it holds more at present.
     held: Cell<usize>,
     evicted: Cell<bool>,
 }
@@ -33,10 +36,17 @@ impl Memory {
         })
     }
 
-    /// A share for a new session, of nothing yet.
-    pub(crate) fn share(self: &Rc<Self>) -> Rc<Share> {
+    /// A share for a new session, of `fixed` bytes that it has until its end. Where the limit is reached, the largest
+    /// sessions have to end.
+    pub(crate) fn share(self: &Rc<Self>, fixed: usize) -> Rc<Share> {
+        self.used.set(self.used.get() + fixed);
+        while self.used.get() > self.limit
+            && let Some(largest) = self.largest().filter(|share| share.held.get() > 0)
+        {
+            largest.evict();
+        }
         let (held, evicted) = (Cell::new(0), Cell::new(false));
-        let share = Rc::new(Share { memory: Rc::clone(self), held, evicted });
+        let share = Rc::new(Share { memory: Rc::clone(self), fixed, held, evicted });
         let mut shares = self.shares.borrow_mut();
         shares.retain(|share| share.strong_count() > 0);
         shares.push(Rc::downgrade(&share));
@@ -80,7 +90,7 @@ impl Share {
 
     /// How much the session holds.
     pub(crate) fn held(&self) -> Bytes {
-        Bytes(self.held.get() as u64)
+        Bytes((self.fixed + self.held.get()) as u64)
     }
 
     /// Takes `bytes` more. Where the limit is reached the session that would hold the most has to end: a
@@ -105,6 +115,12 @@ impl Share {
         self.memory.used.set(self.memory.used.get() - bytes);
     }
 
+    /// Begins anew with nothing, after the session has freed what it held.
+    pub(crate) fn release(&self) {
+        self.give_back(self.held.get());
+        self.evicted.set(false);
+    }
+
     /// Whether the session has to end, because others need the memory.
     pub(crate) fn is_evicted(&self) -> bool {
         self.evicted.get()
@@ -121,6 +137,7 @@ impl Share {
 impl Drop for Share {
     fn drop(&mut self) {
         self.give_back(self.held.get());
+        self.memory.used.set(self.memory.used.get() - self.fixed);
     }
 }
 
@@ -131,7 +148,7 @@ mod tests {
     #[test]
     fn the_largest_holder_has_to_end() {
         let memory = Memory::new(Bytes(100));
-        let [large, small, new] = [(); 3].map(|()| memory.share());
+        let [large, small, new] = [(); 3].map(|()| memory.share(0));
         assert!(large.take(60) && small.take(30) && !new.take(11));
         assert!(new.claim(11));
         assert_eq!([&large, &small, &new].map(|share| share.is_evicted()), [true, false, false]);
@@ -145,7 +162,7 @@ mod tests {
     #[test]
     fn what_can_be_spared_is_half() {
         let memory = Memory::new(Bytes(100));
-        let [one, two] = [(); 2].map(|()| memory.share());
+        let [one, two] = [(); 2].map(|()| memory.share(0));
         assert!(one.take_spare(40) && !two.take_spare(11) && two.take_spare(10));
         assert!(two.claim(50));
         assert!(!one.is_evicted());
@@ -154,9 +171,23 @@ mod tests {
     #[test]
     fn who_would_hold_the_most_ends_and_no_other() {
         let memory = Memory::new(Bytes(100));
-        let [one, two, new] = [(); 3].map(|()| memory.share());
+        let [one, two, new] = [(); 3].map(|()| memory.share(0));
         assert!(one.take(40) && two.take(40));
         assert!(!new.claim(60));
         assert_eq!([&one, &two, &new].map(|share| share.is_evicted()), [false, false, true]);
+    }
+
+    #[test]
+    fn what_a_session_always_has_counts_until_its_end() {
+        let memory = Memory::new(Bytes(100));
+        let [large, small] = [(); 2].map(|()| memory.share(10));
+        assert!(large.take(50) && small.take(20));
+        let new = memory.share(20);
+        assert_eq!([&large, &small, &new].map(|share| share.is_evicted()), [true, false, false]);
+        assert_eq!(memory.used.get(), 60, "a session that has to end is there until it has ended");
+        drop(large);
+        assert_eq!(memory.used.get(), 50);
+        drop((small, new));
+        assert_eq!(memory.used.get(), 0);
     }
 }

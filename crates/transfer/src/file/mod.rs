@@ -43,6 +43,7 @@ pub use frame::{
     Announcement, Answer, Attributes, EntryHeader, EntryKind, Frame, FrameError, Hash, Header,
     MAX_FRAME, MAX_NAME, MAX_PARTS, MAX_PATH, Tally, Verdict,
 };
+pub(crate) use incoming::COST_OF_A_SESSION;
 pub use incoming::{Incoming, IncomingFile, IncomingKind, Omitted};
 pub use name::safe_name;
 pub use outgoing::{Failure, Outgoing, OutgoingFile, OutgoingKind};

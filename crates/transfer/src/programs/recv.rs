@@ -12,9 +12,10 @@ use weir_transport::{Config, Connection, DelayedAck};
 use weir_units::{Bytes, Duration, Instant};
 
 use super::{GOODBYE, LARGEST_WINDOW, Progress, TransferError, WATCH_INTERVAL, base_config};
-use crate::endpoint::{ConnectionId, Core, Endpoint};
+use crate::endpoint::{ConnectionId, Core, Endpoint, Limits};
 use crate::file::{
-    Finalizer, Folder, Incoming, IncomingFile, Omitted, SharedState, SystemDisk, plain,
+    COST_OF_A_SESSION, Finalizer, Folder, Incoming, IncomingFile, Omitted, SharedState, SystemDisk,
+    plain,
 };
 use crate::seal::Keys;
 
@@ -218,6 +219,9 @@ impl Sessions {
     ) -> Self {
         let finalizer = Rc::clone(finalizer);
         let shared = Rc::new(SharedState::new(&folder));
+        // What connections take while nothing arrives is at most half of the memory.
+        let places = usize::try_from(folder.memory.get()).unwrap_or(usize::MAX);
+        core.set_limits(Limits::default().with_at_most(places / 2 / COST_OF_A_SESSION));
         let sessions = Self {
             watched_at: now,
             leaving: HashSet::new(),

@@ -73,6 +73,15 @@ impl<T> Queue<T> {
         self.changed.notify_one();
     }
 
+    /// Drops the look-up and the questions of a session that is over: nothing counts their memory any more.
+    pub(super) fn forget(&self, session: u64) {
+        let mut waiting = self.lock();
+        let find = remove(&mut waiting.finds, session);
+        let asks = remove(&mut waiting.asks, session);
+        drop(waiting);
+        drop((find, asks));
+    }
+
     /// Waits for a task; `None` if all are done and no more will come.
     pub(super) fn next(&self) -> Option<Next<T>> {
         let mut waiting = self.lock();
@@ -138,6 +147,11 @@ fn push<T>(sessions: &mut VecDeque<(u64, VecDeque<T>)>, session: u64, task: T) {
     }
 }
 
+fn remove<T>(sessions: &mut VecDeque<(u64, T)>, session: u64) -> Option<T> {
+    let at = sessions.iter().position(|(its, _)| *its == session)?;
+    sessions.remove(at).map(|(_, its)| its)
+}
+
 /// Takes a task of the session whose turn it is.
 fn pop<T>(sessions: &mut VecDeque<(u64, VecDeque<T>)>) -> Option<T> {
     let (session, mut tasks) = sessions.pop_front()?;
@@ -173,6 +187,21 @@ mod tests {
         assert_eq!(queue.try_next(), Some(Next::Find("b1")));
         queue.found();
         assert_eq!(queue.try_next(), Some(Next::Find("a2")));
+    }
+
+    #[test]
+    fn what_a_session_that_is_over_wanted_to_know_is_dropped_and_its_files_are_kept() {
+        let queue = Queue::default();
+        let [one, two] = [queue.session(), queue.session()];
+        for (session, task) in [(one, "a"), (one, "b"), (two, "c")] {
+            queue.ask(session, task);
+        }
+        queue.find(one, "look-up");
+        queue.keep(one, "complete");
+        queue.forget(one);
+        assert_eq!(queue.try_next(), Some(Next::Keep("complete")));
+        assert_eq!(queue.try_next(), Some(Next::Find("c")));
+        assert_eq!(queue.try_next(), None);
     }
 
     #[test]

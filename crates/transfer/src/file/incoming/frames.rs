@@ -9,7 +9,7 @@ use super::{
     NO_MEMORY, State, Wait,
 };
 use crate::file::disk::Entry;
-use crate::file::finalizer::{Destination, Sought};
+use crate::file::finalizer::{Destination, FinalizerHandle, Sought};
 use crate::file::frame::{
     Announcement, Answer, EntryHeader, EntryKind, Frame, FrameError, Hash, Header, Verdict,
 };
@@ -25,7 +25,7 @@ impl Incoming {
     pub(super) fn read_frames(&mut self, delivered: u64) -> Result<(), FrameError> {
         while delivered >= self.piece.end && self.may_read() {
             let Some((frame, len)) = Announcement::parse(self.inbox.ready())? else { break };
-            if self.defers(&frame) {
+            if self.defers(&frame) || self.is_ending && !is_of_the_file(&frame) {
                 break;
             }
             self.inbox.advance(self.inbox.base() + len as u64);
@@ -62,8 +62,7 @@ impl Incoming {
     /// Whether the frame must wait until the present file has its verdict: without space, only the look-up can
     /// give one, which the next file or the end would stop.
     fn defers(&self, frame: &Announcement) -> bool {
-        let of_the_file = matches!(frame, Announcement::Data { .. } | Announcement::Hole { .. });
-        self.awaits_verdict() && !of_the_file
+        self.awaits_verdict() && !is_of_the_file(frame)
     }
 
     fn on_frame(&mut self, frame: Announcement) -> Result<(), FrameError> {
@@ -252,17 +251,18 @@ impl Incoming {
                 return Ok(());
             }
         };
-        let cost = self.files.get_mut(number).map_or(0, |file| 2 * file.cost());
+        let mut cost = self.files.get_mut(number).map_or(0, |file| file.cost()) + COST_OF_ASKED;
         let may_be_there = self.entry_at(&path).is_some();
         let since = may_be_there.then_some(self.turned_at);
-        self.asked.insert(number, Asked { since, cost });
-        self.asked_cost += cost;
         if may_be_there {
             let sought = self.sought(path, header);
+            cost += FinalizerHandle::cost_of(&sought);
             self.handle.ask(number, sought);
         } else {
             self.outbox.push(&Answer::Wanted { file: number });
         }
+        self.asked.insert(number, Asked { since, cost });
+        self.asked_cost += cost;
         Ok(())
     }
 
@@ -271,6 +271,14 @@ impl Incoming {
         let asked = self.asked.remove(&file);
         self.asked_cost -= asked.as_ref().map_or(0, |asked| asked.cost);
         asked.is_some()
+    }
+
+    /// Nothing more will be announced.
+    pub(super) fn forget_questions(&mut self) {
+        let asked = std::mem::take(&mut self.asked);
+        self.asked_cost = 0;
+        self.handle.drop_questions();
+        self.files.abandon_all(|number| asked.contains_key(&number));
     }
 
     /// Senders that have waited for long send what may be there: others' large files are being read.
@@ -463,7 +471,14 @@ impl Incoming {
 /// Files that were asked about and not announced, of one session: what a sender asks about while its next file is on
 /// the way.
 const MOST_ASKED: usize = 512;
+/// What a place in the map of these takes, whose nodes are half full.
+const COST_OF_ASKED: usize = 64;
 const NO_FOLDERS: &str = "the receiver takes no folders";
+
+/// Whether it describes bytes of the present file.
+fn is_of_the_file(frame: &Announcement) -> bool {
+    matches!(frame, Announcement::Data { .. } | Announcement::Hole { .. })
+}
 
 /// What the hashes of a file's parts take.
 fn memory_of_parts(header: &Header) -> usize {

@@ -91,6 +91,10 @@ impl SessionFiles {
     pub(super) fn push(&mut self, file: IncomingFile) {
         debug_assert_eq!(file.number, self.announced, "files are numbered in their order");
         self.announced += 1;
+        if self.rows.len() == self.rows.capacity() {
+            // A vector that doubles would hold up to twice what is counted.
+            self.rows.reserve_exact(4 + self.rows.len() / 8);
+        }
         self.rows.push(file);
     }
 
@@ -127,20 +131,59 @@ impl SessionFiles {
         }
     }
 
+    /// Nothing more will be known of `these` files.
+    pub(super) fn abandon_all(&mut self, these: impl Fn(u32) -> bool) {
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.retain(|row| {
+            let stays = row.verdict.is_some() || !these(row.number) || self.may_stay(row);
+            if !stays {
+                self.omit(row);
+            }
+            stays
+        });
+        self.rows = rows;
+    }
+
+    /// Others have got the memory: rows stay only of files that were or may still be kept, as far as there is more.
+    pub(super) fn free(&mut self) {
+        (self.kept, self.others) = (0, 0);
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.retain(|row| {
+            let may_be_kept = matches!(row.verdict, Some(Verdict::Kept { .. }) | None);
+            let stays = may_be_kept && self.may_stay(row);
+            if !stays {
+                self.omit(row);
+            }
+            stays
+        });
+        rows.shrink_to_fit();
+        self.rows = rows;
+    }
+
     /// Counts a file that has ended, and forgets the rest of it if there are many.
     fn bound(&mut self, at: usize) {
-        let is_kept = matches!(self.rows[at].verdict, Some(Verdict::Kept { .. }));
+        let mut rows = std::mem::take(&mut self.rows);
+        if !self.may_stay(&rows[at]) {
+            self.omit(&rows.remove(at));
+        }
+        self.rows = rows;
+    }
+
+    /// Whether there is space for the row of a file that has ended; it then counts.
+    fn may_stay(&mut self, row: &IncomingFile) -> bool {
+        let is_kept = matches!(row.verdict, Some(Verdict::Kept { .. }));
         let (rows, most) = match is_kept {
             true => (&mut self.kept, MOST_KEPT),
             false => (&mut self.others, MOST_OTHERS),
         };
-        let cost = self.rows[at].cost();
-        if *rows < most && self.share.take_spare(cost) {
-            *rows += 1;
-            return;
-        }
+        let may = *rows < most && self.share.take_spare(row.cost());
+        *rows += usize::from(may);
+        may
+    }
+
+    fn omit(&mut self, row: &IncomingFile) {
         let Omitted { kept, already, mismatch, refused, incomplete } = &mut self.omitted;
-        *match self.rows.remove(at).verdict {
+        *match row.verdict {
             Some(Verdict::Kept { .. }) => kept,
             Some(Verdict::Already { .. }) => already,
             Some(Verdict::Mismatch) => mismatch,
@@ -168,7 +211,7 @@ mod tests {
     #[test]
     fn refusals_are_counted_when_there_are_many() {
         let memory = Memory::new(Bytes(1 << 20));
-        let mut files = SessionFiles::new(memory.share());
+        let mut files = SessionFiles::new(memory.share(0));
         for number in 0..10_000 {
             files.push(IncomingFile::new(number, IncomingKind::File, "x".to_owned(), 5));
             if number % 1_000 == 0 {

@@ -71,7 +71,8 @@ fn a_header_makes_no_file() {
 fn what_a_session_holds_of_its_file_counts_as_memory() {
     let to = TempDir::new();
     let finalizer = Finalizer::without_thread();
-    let folder = Folder { memory: Bytes(64 << 10), ..receiving_in(&to) };
+    // Half of it is for what a session can do without, and these have most of that already.
+    let folder = Folder { memory: Bytes(256 << 10), ..receiving_in(&to) };
     let shared = Rc::new(SharedState::new(&folder));
     let content = noise(400_000);
     let open = |name: &str| {
@@ -98,6 +99,45 @@ fn what_a_session_holds_of_its_file_counts_as_memory() {
     }
     let held: u64 = sessions.iter().map(|(incoming, _)| incoming.held_memory().get()).sum();
     assert!((16 << 10..=64 << 10).contains(&held), "{held} bytes");
+}
+
+/// Attackers open and leave connections faster than the frames of each are read.
+#[test]
+fn what_was_announced_on_a_connection_that_is_over_is_not_looked_at() {
+    let to = TempDir::new();
+    let finalizer = Finalizer::without_thread();
+    let mut incoming = Incoming::new(receiving_in(&to), shared(), finalizer.handle());
+    incoming.store(0, &announcements(100, "x")).expect("space");
+    let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
+    incoming.on_step(Instant::ZERO, &mut connection).expect("a working disk");
+    let announced = incoming.files().len();
+    assert!((16..99).contains(&announced), "{announced}");
+    connection.abort(Instant::ZERO);
+    incoming.on_step(Instant::ZERO, &mut connection).expect("a working disk");
+    assert_eq!(incoming.files().len(), announced);
+}
+
+/// Attackers acknowledge nothing, so what was evicted may be there for a minute.
+#[test]
+fn an_evicted_session_is_charged_for_what_it_still_holds() {
+    let to = TempDir::new();
+    let finalizer = Finalizer::without_thread();
+    let limit = Bytes(COST_OF_A_SESSION as u64 + (40 << 10));
+    let folder = Folder { max_size: Some(Bytes(1)), memory: limit, ..receiving_in(&to) };
+    let shared = Rc::new(SharedState::new(&folder));
+    let mut incoming = Incoming::new(folder, Rc::clone(&shared), finalizer.handle());
+    incoming.store(0, &announcements(15, "x")).expect("space");
+    assert_eq!((incoming.failure(), incoming.files().len()), (None, 15));
+    let _more = shared.memory.share(38 << 10);
+    assert!(incoming.is_evicted());
+    let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
+    incoming.on_step(Instant::ZERO, &mut connection).expect("space for its answers");
+    assert_eq!((incoming.files().len(), incoming.omitted().refused), (0, 15));
+    let held = incoming.held_memory();
+    assert!(held > Bytes(300), "answers: {held}");
+    assert!(held <= incoming.charged_memory() && shared.memory.used() <= limit);
+    let _most = shared.memory.share(2 << 10);
+    assert!(incoming.on_step(Instant::ZERO, &mut connection).is_err(), "there is no space left");
 }
 
 /// Another session may have made 999 files of that name before.
@@ -128,9 +168,21 @@ fn a_session_has_one_look_up_in_the_queue() {
     let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
     incoming.store(0, &announcements(10, "x")).expect("space");
     assert_eq!(incoming.files().len(), 10);
-    drop(incoming);
     let done = std::iter::from_fn(|| finalizer.work().then_some(())).count();
     assert_eq!(done, 1, "look-ups");
+}
+
+#[test]
+fn look_ups_of_a_session_that_is_over_are_dropped() {
+    let to = TempDir::new();
+    fs::write(to.path().join("x"), b"there").expect("writable");
+    let finalizer = Finalizer::without_thread();
+    let disk = Arc::new(TestDisk::default());
+    let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(&to) };
+    let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
+    incoming.store(0, &announcements(10, "x")).expect("space");
+    drop(incoming);
+    assert!(!finalizer.work(), "nothing is left to do");
     assert_eq!(disk.read.load(Ordering::Relaxed), 0, "of a session that is over");
 }
 
@@ -170,7 +222,8 @@ fn a_turn_reads_little_of_what_is_there() {
 fn who_hoards_memory_is_ended_for_a_repair() {
     let to = TempDir::new();
     let finalizer = Finalizer::without_thread();
-    let folder = Folder { memory: Bytes(16 << 20), ..receiving_in(&to) };
+    let sessions = 4 * COST_OF_A_SESSION as u64;
+    let folder = Folder { memory: Bytes((16 << 20) + sessions), ..receiving_in(&to) };
     let shared = Rc::new(SharedState::new(&folder));
     let session = |frames: &[Announcement]| {
         let mut bytes = Vec::new();

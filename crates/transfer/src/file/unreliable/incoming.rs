@@ -170,7 +170,7 @@ mod tests {
 
     fn begin(folder: &TempDir, content: &[u8], piece: u32) -> DatagramFile {
         let header = header_of("x", content);
-        let share = Memory::new(Bytes(1 << 20)).share();
+        let share = Memory::new(Bytes(1 << 20)).share(0);
         begin_with(folder, &header, piece, &share).expect("few")
     }
 
@@ -231,7 +231,7 @@ mod tests {
         let folder = TempDir::new();
         let mut header = header_of("x", b"");
         header.size = 1 << 40;
-        let share = Memory::new(Bytes(8 << 20)).share();
+        let share = Memory::new(Bytes(8 << 20)).share(0);
         let begin = |header: &Header, piece| begin_with(&folder, header, piece, &share);
         let refused = begin(&header, 64);
         assert!(refused.is_err_and(|reason| reason.contains("datagrams of 64 bytes")));
