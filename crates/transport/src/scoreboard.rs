@@ -132,6 +132,7 @@ impl Scoreboard {
         self.sacked += len;
         out.sacked += len;
         out.delivered += len;
+        out.delivered_segments += 1;
         if !segment.was_retransmitted() {
             let first = out.sack_sent.map_or(segment.sent_at, |(first, _)| first);
             out.sack_sent = Some((first, segment.sent_at));
@@ -160,6 +161,7 @@ impl Scoreboard {
             karn |= segment.was_retransmitted();
             if segment.fate != Fate::Sacked {
                 out.delivered += covered;
+                out.delivered_segments += u32::from(covered == u64::from(segment.len));
                 out.note(&segment, cx, cx.echo_ms);
                 if !segment.was_retransmitted() {
                     let first = out.cum_sent.map_or(segment.sent_at, |(first, _)| first);

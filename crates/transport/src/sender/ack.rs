@@ -83,6 +83,7 @@ impl Sender {
         let echo = ack.echo.map(|(echo, _)| echo);
         let turn = self.epoch.on_ack(&mut self.board, &digest, echo, self.profile, unsent);
         let found = self.find_losses(now, &mut digest, turn);
+        self.restart_timer_after_sack(now, &digest, rtt);
         stats.lost_bytes += found.lost;
         if found.lost > 0
             && let Some(most) = self.pacing.catch_up_after_loss
@@ -101,7 +102,7 @@ impl Sender {
             self.round.end = self.board.nxt();
         }
         let event = AckEvent {
-            acked: Bytes(digest.covered.delivered),
+            acked: self.delivered_to_window(&digest.covered),
             cum_acked: Bytes(digest.covered.cum_acked),
             lost: Bytes(if self.epoch.is_silent() { 0 } else { found.lost }),
             rtt,
@@ -310,6 +311,35 @@ impl Sender {
         self.rtt.on_sample(now, sample, self.outstanding());
         self.held.on_sample();
         Some(newest)
+    }
+
+    /// The retransmission timer starts anew if what SACK newly covers left before the oldest segment did, or was sent
+    /// again: it says nothing of that one. What left after it does not keep the timer off (Linux's
+    /// `tcp_clean_rtx_queue`, `FLAG_SET_XMIT_TIMER`).
+    fn restart_timer_after_sack(
+        &mut self,
+        now: Instant,
+        digest: &AckSummary,
+        rtt: Option<Duration>,
+    ) {
+        let covered = &digest.covered;
+        let (Some((first, _)), Some(oldest), true) =
+            (covered.sack_sent, self.board.first(), covered.cum_acked == 0 && rtt.is_some())
+        else {
+            return;
+        };
+        if self.profile.follows_sending && first < oldest.sent_at && !self.recovery.is_waiting() {
+            self.timers.restart(now);
+        }
+    }
+
+    /// What was delivered, as the controller's window counts it: Linux counts segments, and a short one as a whole one.
+    fn delivered_to_window(&self, covered: &Covered) -> Bytes {
+        let whole = match self.host_profile {
+            HostProfile::Kernel => u64::from(covered.delivered_segments) * self.mss,
+            HostProfile::UserSpace => 0,
+        };
+        Bytes(covered.delivered.max(whole))
     }
 
     /// Looks for what is lost, as far as what the acknowledgement did to the episode permits.
