@@ -284,7 +284,7 @@ fn the_slowdown_of_a_lone_transfer_is_a_little_above_one() {
 fn what_is_due_leaves_before_the_application_goes_on() {
     let request = Workload::Request { request: Bytes(1_000), response: Bytes(1), gap: secs(9) };
     for (profile, file, asks) in
-        [(HostProfile::Kernel, [6, 4], [4, 3]), (HostProfile::UserSpace, [5, 4], [4, 2])]
+        [(HostProfile::Kernel, [6, 4], [4, 3]), (HostProfile::UserSpace, [5, 3], [4, 2])]
     {
         let packets = |workload| {
             let mut flow = Flow::new(over("rack/cubic"), workload);

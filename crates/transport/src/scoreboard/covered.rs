@@ -24,8 +24,6 @@ pub(crate) struct Covered {
     pub(crate) sacked: u64,
     /// Bytes delivered: acknowledged in either way for the first time.
     pub(crate) delivered: u64,
-    /// Whole segments delivered.
-    pub(crate) delivered_segments: u32,
     /// Segments newly covered cumulatively.
     pub(crate) segments: u32,
     /// Copies of them that are still in flight, because an earlier one was acknowledged (RFC 3522).

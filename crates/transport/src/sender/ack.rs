@@ -55,6 +55,7 @@ impl Sender {
         stats: &mut Stats,
     ) -> Option<Duration> {
         let prior_in_flight = self.board.in_flight();
+        self.only_repairs = false;
         self.feedback = ack.feedback;
         let marked = ack.ece && self.ecn;
         let predicted = ack.sack_len == 0 && !marked && ack.window == Some(self.window);
@@ -102,7 +103,7 @@ impl Sender {
             self.round.end = self.board.nxt();
         }
         let event = AckEvent {
-            acked: self.delivered_to_window(&digest.covered),
+            acked: Bytes(digest.covered.delivered),
             cum_acked: Bytes(digest.covered.cum_acked),
             lost: Bytes(if self.epoch.is_silent() { 0 } else { found.lost }),
             rtt,
@@ -152,6 +153,7 @@ impl Sender {
             return;
         }
         let prior_in_flight = self.board.in_flight();
+        self.only_repairs = false;
         let mut digest = AckSummary::default();
         self.take_blocks(now, ack, &mut digest, stats);
         let newest = digest.covered.newest.map(|(sent, record)| (sent.sent_at, record));
@@ -246,7 +248,7 @@ impl Sender {
         let credible = self.dsacks <= stats.retransmits;
         if let Some(copy) = reported.as_ref().filter(|_| credible) {
             // It did leave the path.
-            digest.covered.delivered += copy.end - copy.start;
+            digest.covered.delivered += self.board.weight(copy.end - copy.start);
             digest.dsack = Some(self.board.report_twice(copy, &mut digest.covered));
             stats.retransmits_spurious += 1;
         }
@@ -331,15 +333,6 @@ impl Sender {
         if self.profile.follows_sending && first < oldest.sent_at && !self.recovery.is_waiting() {
             self.timers.restart(now);
         }
-    }
-
-    /// What was delivered, as the controller's window counts it: Linux counts segments, and a short one as a whole one.
-    fn delivered_to_window(&self, covered: &Covered) -> Bytes {
-        let whole = match self.host_profile {
-            HostProfile::Kernel => u64::from(covered.delivered_segments) * self.mss,
-            HostProfile::UserSpace => 0,
-        };
-        Bytes(covered.delivered.max(whole))
     }
 
     /// Looks for what is lost, as far as what the acknowledgement did to the episode permits.
