@@ -4,8 +4,8 @@ use weir_cc::RecoveryState;
 use weir_radio::Notice;
 use weir_trace::{AckRow, SampleRow};
 use weir_transport::{
-    Config, Connection, Event, Flags, LimitingEnd, PathEvent, Segment, Snapshot, Stats, Transmit,
-    WindowLimit,
+    Config, Connection, Event, Flags, HostProfile, LimitingEnd, PathEvent, Segment, Snapshot,
+    Stats, Transmit, WindowLimit,
 };
 use weir_units::{Bytes, Duration, Feedback, Instant, Rate, Rng};
 
@@ -29,6 +29,8 @@ pub(crate) struct ReliableFlow {
     pub(crate) acks: Vec<AckRow>,
     /// How many of the sender's acknowledgements are still to be recorded.
     acks_left: usize,
+    /// The application has written everything, and closes as soon as it may.
+    closes: bool,
     /// How many links or hops the newest segment had crossed to the sender, and to the receiver.
     hops: [u8; 2],
     /// Only of a connection of a flow of many.
@@ -80,6 +82,7 @@ impl ReliableFlow {
             rngs: Some(rngs),
             acks: Vec::new(),
             acks_left: max_acks,
+            closes: false,
             hops: [0; 2],
             origin,
         }
@@ -175,9 +178,8 @@ impl ReliableFlow {
             if demand.write > 0 {
                 conn.write(now, demand.write);
             }
-            if demand.close {
-                conn.close(now);
-            }
+            self.closes |= demand.close;
+            self.close_if_connected(net);
         }
         self.pump(side, net);
     }
@@ -271,6 +273,9 @@ impl ReliableFlow {
     fn pump<M: Medium>(&mut self, side: Side, net: &mut M) {
         self.read(side, net);
         self.take_events(side, net);
+        if side == Side::Sender {
+            self.close_if_connected(net);
+        }
         self.transmit(side, net);
         self.arm(side, net);
     }
@@ -289,11 +294,38 @@ impl ReliableFlow {
         }
         let answer = self.stream.on_read(side, bytes, net);
         if answer > 0 {
-            conn.write(now, answer);
+            self.transmit_before_application(side, net);
+            if let Some(ends) = &mut self.ends {
+                ends[side as usize].conn.write(now, answer);
+            }
         }
         if self.stream.completes(side) {
             self.end_measurement(net, FlowEnd::Completed);
             net.log(self.stream.index, "completed", "");
+        }
+    }
+
+    /// Closes as an application does whose calls return in order: after the connection is there, and what was written
+    /// has left as far as it may.
+    fn close_if_connected<M: Medium>(&mut self, net: &mut M) {
+        let waits = self.config.host_profile == HostProfile::Kernel;
+        let sender = Side::Sender as usize;
+        let Some(ends) = &self.ends else { return };
+        if !self.closes || (waits && !ends[sender].conn.is_synchronised()) {
+            return;
+        }
+        self.closes = false;
+        self.transmit_before_application(Side::Sender, net);
+        if let Some(ends) = &mut self.ends {
+            ends[sender].conn.close(net.now());
+        }
+    }
+
+    /// Sends what a kernel sends before the application's next call: an acknowledgement that is due leaves before the
+    /// answer is written (`__tcp_ack_snd_check`, `tcp_cleanup_rbuf`), and data that may leave before the FIN.
+    fn transmit_before_application<M: Medium>(&mut self, side: Side, net: &mut M) {
+        if self.config.host_profile == HostProfile::Kernel {
+            self.transmit(side, net);
         }
     }
 

@@ -63,7 +63,7 @@ pub struct Reassembly {
     /// Everything below has been delivered in order.
     rcv_nxt: u64,
     ahead: RangeSet,
-    /// One position in each of the ranges reported most recently, newest first.
+    /// What was reported most recently, newest first.
     recent: Recent,
     /// Not reported yet.
     duplicate: Option<Range<u64>>,
@@ -104,7 +104,7 @@ impl Reassembly {
         if arrived.is_empty() {
             return Arrival::default();
         }
-        if offset == self.rcv_nxt && self.ahead.is_empty() {
+        if offset == self.rcv_nxt && self.ahead.is_empty() && self.recent.blocks.is_empty() {
             // What is next, with nothing missing: nearly always.
             self.duplicate = None;
             self.rcv_nxt = arrived.end;
@@ -123,6 +123,13 @@ impl Reassembly {
             arrival.delivered = self.advance(arrived.end);
         }
         arrival
+    }
+
+    /// The FIN after `end` arrived behind a hole: in Linux's blocks it counts as a byte.
+    pub(crate) fn note_fin_ahead(&mut self, end: u64) {
+        if self.recent.is_linuxs() && self.policy == OutOfOrder::Keep && end > self.rcv_nxt {
+            self.recent.extend(&(end..end + 1));
+        }
     }
 
     /// The next offset expected: everything below was delivered.
@@ -147,24 +154,31 @@ impl Reassembly {
 
     /// Whether there are ranges for an acknowledgement's SACK blocks.
     pub fn has_reports(&self) -> bool {
-        self.duplicate.is_some() || self.has_hole()
+        self.duplicate.is_some() || !self.recent.blocks.is_empty()
     }
 
     /// The ranges for an acknowledgement's SACK blocks, at most `max`: a duplicate that has not been
     /// reported, once (RFC 2883 §4), then the range of the newest arrival, then those reported
-    /// before it (RFC 2018 §4). As in Linux, the last four are remembered, or all that no call has
-    /// returned yet ([`with_all_ranges`](Self::with_all_ranges)).
+    /// before it (RFC 2018 §4). As in Linux, the last four are remembered: what was reported earlier, and joins
+    /// with one of them now, is not reported with it. With [`with_all_ranges`](Self::with_all_ranges) whole ranges are
+    /// reported, and all are remembered that no call has returned yet.
     pub fn sack_ranges(&mut self, max: usize) -> impl Iterator<Item = Range<u64>> + '_ {
         let duplicate = self.duplicate.take();
         let space = max.saturating_sub(usize::from(duplicate.is_some()));
         let recent = self.recent.report(space.min(Recent::USUAL));
-        duplicate.into_iter().chain(recent.filter_map(|at| self.ahead.range_at(at))).take(max)
+        let recent = recent.filter_map(|block| self.reported(block));
+        duplicate.into_iter().chain(recent).take(max)
     }
 
     /// The same without a duplicate, for an acknowledgement of what had arrived before.
     pub(crate) fn newest_ranges(&self) -> Vec<Range<u64>> {
-        let positions = self.recent.positions().iter().take(Recent::USUAL);
-        positions.filter_map(|at| self.ahead.range_at(*at)).collect()
+        let blocks = self.recent.blocks.iter().take(Recent::USUAL);
+        blocks.filter_map(|block| self.reported(block.clone())).collect()
+    }
+
+    /// What is reported of a remembered block.
+    fn reported(&self, block: Range<u64>) -> Option<Range<u64>> {
+        if self.recent.is_linuxs() { Some(block) } else { self.ahead.range_at(block.start) }
     }
 
     /// The first part of `arrived` that had arrived before.
@@ -200,20 +214,23 @@ impl Reassembly {
         }
         let store = self.new_part(arrived);
         self.ahead.insert(arrived.clone(), Self::MAX_RANGES)?;
-        let newest = self.ahead.range_at(arrived.start)?;
-        self.recent.put_first(arrived.start, |at| newest.contains(&at));
+        if self.recent.is_linuxs() {
+            self.recent.extend(arrived);
+        } else {
+            let newest = self.ahead.range_at(arrived.start)?;
+            self.recent.put_first(newest);
+        }
         store
     }
 
     /// How many ranges were reported more recently than the one that `arrived` touches; one that touches none
     /// comes after all of them.
     pub(crate) fn rank(&self, arrived: &Range<u64>) -> usize {
-        let positions = self.recent.positions();
-        let touches = |at: &u64| {
-            let range = self.ahead.range_at(*at);
-            range.is_some_and(|range| arrived.start <= range.end && range.start <= arrived.end)
+        let blocks = &self.recent.blocks;
+        let touches = |block: &Range<u64>| {
+            self.reported(block.clone()).is_some_and(|range| touch(&range, arrived))
         };
-        positions.iter().position(touches).unwrap_or(positions.len())
+        blocks.iter().position(touches).unwrap_or(blocks.len())
     }
 
     /// Everything below `end` is there; returns how far the stream moved.
@@ -227,10 +244,15 @@ impl Reassembly {
     }
 }
 
-/// The last few positions, newest first.
+/// Whether two ranges overlap, or one begins where the other ends.
+const fn touch(one: &Range<u64>, other: &Range<u64>) -> bool {
+    one.start <= other.end && other.start <= one.end
+}
+
+/// The last few blocks, newest first.
 #[derive(Clone, Debug)]
 struct Recent {
-    positions: Vec<u64>,
+    blocks: Vec<Range<u64>>,
     /// How many of the first ones were not reported yet.
     unreported: usize,
     /// The most that are kept; of those that were reported the usual number.
@@ -244,30 +266,42 @@ impl Recent {
     const A_BATCH: usize = 64;
 
     const fn new() -> Self {
-        Self { positions: Vec::new(), unreported: 0, most: Self::USUAL }
+        Self { blocks: Vec::new(), unreported: 0, most: Self::USUAL }
     }
 
-    fn positions(&self) -> &[u64] {
-        &self.positions
+    /// Whether blocks are Linux's (`selective_acks`): four, which nothing widens but what arrives next to them.
+    const fn is_linuxs(&self) -> bool {
+        self.most == Self::USUAL
     }
 
-    /// Puts `position` first; those that `replaced` holds of go, and the oldest if there are too many.
-    fn put_first(&mut self, position: u64, replaced: impl Fn(u64) -> bool) {
-        self.retain(|at| !replaced(at));
-        self.positions.insert(0, position);
+    /// Widens the newest block that touches what `arrived`, with all others that it then touches, or puts a new one
+    /// first (`tcp_sack_new_ofo_skb`).
+    fn extend(&mut self, arrived: &Range<u64>) {
+        let mut newest = arrived.clone();
+        while let Some(at) = self.blocks.iter().position(|block| touch(block, &newest)) {
+            let block = self.blocks.remove(at);
+            newest = newest.start.min(block.start)..newest.end.max(block.end);
+        }
+        self.put_first(newest);
+    }
+
+    /// Puts `block` first; those within it go, and the oldest if there are too many.
+    fn put_first(&mut self, block: Range<u64>) {
+        self.retain(|other| !block.contains(&other.start));
+        self.blocks.insert(0, block);
         self.unreported += 1;
         self.shorten();
     }
 
     /// Takes the first `count`, at most the usual number. Those not reported come first the next time.
-    fn report(&mut self, count: usize) -> impl Iterator<Item = u64> + use<> {
-        let mut taken = [None; Self::USUAL];
-        for (slot, position) in taken.iter_mut().zip(&self.positions).take(count) {
-            *slot = Some(*position);
+    fn report(&mut self, count: usize) -> impl Iterator<Item = Range<u64>> + use<> {
+        let mut taken = [const { None }; Self::USUAL];
+        for (slot, block) in taken.iter_mut().zip(&self.blocks).take(count) {
+            *slot = Some(block.clone());
         }
-        if self.most > Self::USUAL {
+        if !self.is_linuxs() {
             let fresh = count.min(self.unreported);
-            self.positions[..self.unreported].rotate_left(fresh);
+            self.blocks[..self.unreported].rotate_left(fresh);
             self.unreported -= fresh;
             self.shorten();
         }
@@ -276,19 +310,20 @@ impl Recent {
 
     fn shorten(&mut self) {
         let most = self.unreported.max(Self::USUAL).min(self.most);
-        self.positions.truncate(most);
+        self.blocks.truncate(most);
         self.unreported = self.unreported.min(most);
     }
 
     fn forget_below(&mut self, bound: u64) {
-        self.retain(|at| at >= bound);
+        // A FIN alone may begin at the bound.
+        self.retain(|block| block.start > bound);
     }
 
-    fn retain(&mut self, keep: impl Fn(u64) -> bool) {
+    fn retain(&mut self, keep: impl Fn(&Range<u64>) -> bool) {
         let (mut at, mut gone) = (0, 0);
         let unreported = self.unreported;
-        self.positions.retain(|position| {
-            let keeps = keep(*position);
+        self.blocks.retain(|block| {
+            let keeps = keep(block);
             gone += usize::from(!keeps && at < unreported);
             at += 1;
             keeps

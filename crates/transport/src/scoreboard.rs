@@ -28,15 +28,22 @@ pub(crate) struct Scoreboard {
     segments: VecDeque<Sent>,
     una: u64,
     nxt: u64,
+    /// Each segment counts for at least as many bytes: Linux counts segments, and a short one as any other. 0 where
+    /// bytes count.
+    unit: u32,
+    /// What is outstanding, as it counts. The sums below count likewise.
+    total: u64,
     sacked_ranges: RangeSet,
     sacked: u64,
     lost: u64,
     resent: u64,
+    /// Copies of segments that are not declared lost any more.
+    doubled: u64,
     /// Bytes that duplicate acknowledgements say have left the path, where nothing is selective.
     duplicates: u64,
     /// No segment before this position is lost and unsent.
     lost_hint: u64,
-    /// No segment before this position is [`Fate::InFlight`].
+    /// No segment before this position is in flight for the first time ([`Sent::is_in_flight`]).
     in_flight_hint: u64,
     /// Bytes declared lost so far, each time anew.
     ever_lost: u64,
@@ -50,12 +57,25 @@ pub(crate) struct Scoreboard {
 const MAX_SACK_RANGES: usize = 4096;
 
 impl Scoreboard {
+    /// From now on each segment counts for at least as many bytes.
+    pub(crate) fn count_segments_as(&mut self, bytes: u64) {
+        self.unit = bytes as u32;
+    }
+
+    /// What a segment of `len` bytes counts for.
+    pub(crate) fn weight(&self, len: u64) -> u64 {
+        len.max(u64::from(self.unit))
+    }
+
     /// Appends a segment that is sent for the first time.
     pub(crate) fn push(&mut self, now: Instant, len: u32, record: SendRecord) {
         let start = self.nxt;
+        let weight = len.max(self.unit);
+        self.total += u64::from(weight);
         self.segments.push_back(Sent {
             start,
             len,
+            weight,
             transmissions: 1,
             sent_at: now,
             record,
@@ -73,15 +93,15 @@ impl Scoreboard {
         segment.transmissions += 1;
         segment.sent_at = now;
         segment.record = record;
-        let (len, end) = (u64::from(segment.len), segment.end());
+        let (len, end) = (segment.len, segment.end());
         if segment.fate == Fate::Lost {
             segment.fate = Fate::Resent;
-            self.resent += len;
+            self.resent += u64::from(segment.weight);
         }
         if segment.fate == Fate::Resent {
             self.retransmissions.push_back(Transmission::new(now, end, true));
         }
-        len as u32
+        len
     }
 
     /// Marks what a SACK block newly covers. `high` is the recovery point.
@@ -123,15 +143,15 @@ impl Scoreboard {
         out: &mut Covered,
     ) {
         let segment = self.segments[index];
-        let len = u64::from(segment.len);
+        let weight = u64::from(segment.weight);
         if segment.fate == Fate::Sacked {
             return;
         }
-        self.forget(segment.fate, len);
+        self.forget(segment.fate, weight);
         self.segments[index].fate = Fate::Sacked;
-        self.sacked += len;
-        out.sacked += len;
-        out.delivered += len;
+        self.sacked += weight;
+        out.sacked += weight;
+        out.delivered += weight;
         if !segment.was_retransmitted() {
             let first = out.sack_sent.map_or(segment.sent_at, |(first, _)| first);
             out.sack_sent = Some((first, segment.sent_at));
@@ -156,10 +176,12 @@ impl Scoreboard {
                 break;
             }
             let covered = u64::from(segment.len).min(to - segment.start);
-            self.forget(segment.fate, covered);
+            // The rest of a segment counts for what is left, where segments count for all of it.
+            let part = if covered < u64::from(segment.len) { covered } else { u64::MAX };
+            let counted = self.uncount(&segment, part);
             karn |= segment.was_retransmitted();
             if segment.fate != Fate::Sacked {
-                out.delivered += covered;
+                out.delivered += counted;
                 out.note(&segment, cx, cx.echo_ms);
                 if !segment.was_retransmitted() {
                     let first = out.cum_sent.map_or(segment.sent_at, |(first, _)| first);
@@ -171,7 +193,7 @@ impl Scoreboard {
                 }
             }
             if covered < u64::from(segment.len) {
-                self.trim_front(covered);
+                self.trim_front(covered, counted);
                 break;
             }
             out.segments += 1;
@@ -215,28 +237,44 @@ impl Scoreboard {
                 self.lost -= len;
                 self.resent -= len;
             }
+            Fate::Doubled => self.doubled -= len,
         }
     }
 
-    fn trim_front(&mut self, by: u64) {
+    /// Takes a segment of which `part` bytes are acknowledged out of the sums, or all of it; returns what it counted
+    /// for. Where segments count, one does so until it is whole.
+    fn uncount(&mut self, segment: &Sent, part: u64) -> u64 {
+        let weight = u64::from(segment.weight);
+        let counted = match part {
+            u64::MAX => weight,
+            _ if self.unit > 0 => 0,
+            part => part,
+        };
+        self.total -= counted;
+        self.forget(segment.fate, counted);
+        counted
+    }
+
+    fn trim_front(&mut self, by: u64, counted: u64) {
         if let Some(front) = self.segments.front_mut() {
             front.start += by;
             front.len -= by as u32;
+            front.weight -= counted as u32;
         }
     }
 
     /// Notes a duplicate acknowledgement: one more segment has left the path.
     pub(crate) fn duplicate_ack(&mut self, mss: u64) {
         // Linux's tcp_limit_reno_sacked: something must be missing for a duplicate to exist.
-        let holes = self.lost.max(mss.min(self.outstanding()));
-        self.duplicates = (self.duplicates + mss).min(self.outstanding() - holes);
+        let holes = self.lost.max(mss.min(self.total));
+        self.duplicates = (self.duplicates + mss).min(self.total - holes);
     }
 
     /// A partial acknowledgement of `acked` bytes: one segment filled the hole, the rest were
     /// duplicates already counted (RFC 6582 §3.2 step 3).
     pub(crate) fn consume_duplicates(&mut self, acked: u64, mss: u64) {
         self.duplicates = self.duplicates.saturating_sub(acked.saturating_sub(mss));
-        self.duplicates = self.duplicates.min(self.outstanding());
+        self.duplicates = self.duplicates.min(self.total);
     }
 
     pub(crate) fn clear_duplicates(&mut self) {
@@ -246,9 +284,14 @@ impl Scoreboard {
     /// Takes every loss mark back.
     pub(crate) fn unmark_losses(&mut self) {
         for segment in &mut self.segments {
-            if matches!(segment.fate, Fate::Lost | Fate::Resent) {
-                segment.fate = Fate::InFlight;
-            }
+            segment.fate = match segment.fate {
+                Fate::Resent if self.unit > 0 => Fate::Doubled,
+                Fate::Lost | Fate::Resent => Fate::InFlight,
+                other => other,
+            };
+        }
+        if self.unit > 0 {
+            self.doubled += self.resent;
         }
         self.lost = 0;
         self.resent = 0;
@@ -400,13 +443,13 @@ impl Scoreboard {
 
     /// Bytes that were sent again and are on their way.
     pub(crate) fn resent(&self) -> u64 {
-        self.resent
+        self.resent + self.doubled
     }
 
     /// Sent, neither acknowledged nor declared lost; retransmissions count again.
     pub(crate) fn in_flight(&self) -> Bytes {
         let left = self.sacked + self.duplicates + self.lost;
-        Bytes((self.outstanding() + self.resent).saturating_sub(left))
+        Bytes((self.total + self.resent + self.doubled).saturating_sub(left))
     }
 
     fn index_of(&self, start: u64) -> usize {

@@ -6,7 +6,7 @@ use crate::common::{Flow, Path, over, secs};
 use weir_scene::{OnOff, Outcome, PeriodSpread, TransportSpec, Workload};
 use weir_sim::run;
 use weir_trace::FlowRow;
-use weir_transport::DelayedAck;
+use weir_transport::{DelayedAck, HostProfile};
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
 /// Requests of `bytes`, answered by one byte: netperf's `TCP_RR -r bytes,1`.
@@ -276,4 +276,24 @@ fn the_slowdown_of_a_lone_transfer_is_a_little_above_one() {
     assert!((slowdown - fct / (16.0 + 0.04)).abs() < 1e-4, "{row:?}");
     assert!((1.03..1.1).contains(&slowdown), "{slowdown}");
     assert_eq!(outcome.flows[1].slowdown, None);
+}
+
+/// A kernel sends what is due before the application's next call: a FIN after data that may leave, and an
+/// acknowledgement before the answer. A transport in user space puts them into one packet.
+#[test]
+fn what_is_due_leaves_before_the_application_goes_on() {
+    let request = Workload::Request { request: Bytes(1_000), response: Bytes(1), gap: secs(9) };
+    for (profile, file, asks) in
+        [(HostProfile::Kernel, [6, 4], [4, 3]), (HostProfile::UserSpace, [5, 3], [4, 2])]
+    {
+        let packets = |workload| {
+            let mut flow = Flow::new(over("rack/cubic"), workload);
+            let TransportSpec::Reliable(config) = &mut flow.transport else { panic!("{flow:?}") };
+            config.host_profile = profile;
+            let outcome = Path::default().run(&[flow], secs(5));
+            [0, 1].map(|link: usize| outcome.links[link].delivered_packets)
+        };
+        assert_eq!(packets(Workload::File { size: Bytes(2_000) }), file, "{profile:?}");
+        assert_eq!(packets(request.clone()), asks, "{profile:?}");
+    }
 }

@@ -71,8 +71,7 @@ impl Connection {
         }
         let offers_timestamps =
             if answering { self.terms.timestamps } else { self.config.timestamps };
-        let agrees = self.terms.our_scale > 0 || self.terms.peer_scale > 0;
-        let offers_scale = self.config.window_scaling && (!answering || agrees);
+        let offers_scale = self.config.window_scaling && (!answering || self.terms.scaling);
         let options = Options {
             mss: Some(u16::try_from(self.config.mss).unwrap_or(u16::MAX)),
             window_scale: offers_scale.then(|| window_scale(&self.config)),
@@ -131,6 +130,9 @@ impl Connection {
         }
         let mut segment = self.header(now, self.seq_of(departure.start), flags);
         segment.payload_len = departure.len;
+        if departure.len > 0 {
+            self.receiver.on_data_sent(now);
+        }
         if departure.len > 0 && self.terms.feedback.is_some() {
             segment.options.feedback = self.sender.request(now);
         }

@@ -150,6 +150,8 @@ struct Agreed {
     /// Shifts for the windows that we send and receive (RFC 7323 §2).
     our_scale: u8,
     peer_scale: u8,
+    /// Both sides offer the option, even if neither needs to shift.
+    scaling: bool,
 }
 
 /// What a handshake has agreed upon.
@@ -448,7 +450,7 @@ impl Connection {
         Negotiated {
             timestamps: self.terms.timestamps,
             sack: self.terms.sack,
-            window_scaling: self.terms.our_scale > 0 || self.terms.peer_scale > 0,
+            window_scaling: self.terms.scaling,
             ecn: self.terms.ecn,
         }
     }

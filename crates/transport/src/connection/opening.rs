@@ -127,8 +127,14 @@ impl Connection {
         }
         match theirs.window_scale.filter(|_| ours.window_scaling) {
             // RFC 7323 §2.3: a larger shift is read as 14.
-            Some(shift) => self.terms.peer_scale = shift.min(14),
-            None => self.terms.our_scale = 0,
+            Some(shift) => {
+                self.terms.scaling = true;
+                self.terms.peer_scale = shift.min(14);
+            }
+            None => {
+                self.terms.our_scale = 0;
+                self.receiver.offer_unscaled();
+            }
         }
         self.ts_recent = theirs.timestamps.map_or(0, |ts| ts.value);
         self.ts_recent_at = now;

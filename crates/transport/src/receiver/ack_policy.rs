@@ -132,6 +132,19 @@ impl AckPolicy {
         self.last_arrival = now;
     }
 
+    /// Data leaves. An answer within the delay means that the two ends answer each other: acknowledgements wait for
+    /// the next one to go with (Linux's `tcp_event_data_sent`).
+    pub(super) fn on_data_sent(&mut self, now: Instant) {
+        let Some(delay) = self.delay else { return };
+        self.answers |= self.since_arrival(now) < delay;
+    }
+
+    /// All of a segment had arrived before: the sender may have lost acknowledgements, so the next go out at once
+    /// (Linux's `tcp_data_queue`, `tcp_send_dupack`).
+    pub(super) fn on_old_data(&mut self) {
+        self.hurry(QUICK_ACKS);
+    }
+
     /// Data arrived.
     pub(super) fn on_data(&mut self, now: Instant, progress: &Progress) {
         self.unacked += progress.advanced;
@@ -195,18 +208,17 @@ impl AckPolicy {
         if self.mode == DelayedAck::Linux && self.deadline.is_some_and(|at| at <= now) && !self.due
         {
             self.due = true;
-            self.answers = false;
-            self.delay = self.delay.map(|delay| (delay * 2).min(self.rto));
+            // No answer came in time: the ends do not answer each other, and the delay begins anew.
+            let answered = std::mem::take(&mut self.answers);
+            let delay = |delay: Duration| if answered { DELAY } else { (delay * 2).min(self.rto) };
+            self.delay = self.delay.map(delay);
         }
     }
 
     /// Linux's `tcp_event_data_recv`: the delay follows the time between arrivals.
     fn adapt_delay(&mut self, now: Instant, window: u64) {
         let quick = || (window / (2 * self.mss)).clamp(2, QUICK_ACKS);
-        let pause = match self.host_profile {
-            HostProfile::Kernel => Duration::from_millis(ticks(now) - ticks(self.last_arrival)),
-            HostProfile::UserSpace => now.saturating_since(self.last_arrival),
-        };
+        let pause = self.since_arrival(now);
         self.last_arrival = now;
         let delay = match self.delay {
             None => {
@@ -223,6 +235,14 @@ impl AckPolicy {
             }
         };
         self.delay = Some(delay);
+    }
+
+    /// Since the last arrival, as the host measures it.
+    fn since_arrival(&self, now: Instant) -> Duration {
+        match self.host_profile {
+            HostProfile::Kernel => Duration::from_millis(ticks(now) - ticks(self.last_arrival)),
+            HostProfile::UserSpace => now.saturating_since(self.last_arrival),
+        }
     }
 
     /// Linux's SACK compression in `__tcp_ack_snd_check`: three at once, then one per millisecond
@@ -256,6 +276,7 @@ impl AckPolicy {
     pub(super) fn hurry(&mut self, acks: u64) {
         if self.mode == DelayedAck::Linux {
             self.quick = self.quick.max(acks);
+            self.answers = false;
             self.delay = self.delay.map(|_| DELAY);
         }
     }
@@ -275,6 +296,12 @@ impl AckPolicy {
 
     pub(super) fn is_linux(&self) -> bool {
         self.mode == DelayedAck::Linux
+    }
+
+    /// Whether the report of a segment that arrives twice behind a hole waits as others do. Linux loses it if another
+    /// segment comes first.
+    pub(super) fn compresses_copies(&self) -> bool {
+        self.mode == DelayedAck::Linux && self.host_profile == HostProfile::Kernel
     }
 
     /// Whether an acknowledgement was put off and has not left, also if a newer segment demands it now
@@ -306,8 +333,19 @@ impl AckPolicy {
         Instant::earlier(self.deadline, self.compression.deadline)
     }
 
+    /// Whether anything has arrived that is to be acknowledged (`ICSK_ACK_SCHED`).
+    fn is_owed(&self) -> bool {
+        self.due || self.unacked > 0 || self.deadline().is_some()
+    }
+
     pub(super) fn on_ack_sent(&mut self) {
-        self.quick = self.quick.saturating_sub(1);
+        if self.quick > 0 && self.is_owed() {
+            self.quick -= 1;
+            if self.quick == 0 {
+                // `tcp_dec_quickack_mode`
+                self.delay = self.delay.map(|_| DELAY);
+            }
+        }
         self.unacked = 0;
         self.thresholds.on_ack_sent();
         self.due = false;

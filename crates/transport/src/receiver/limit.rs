@@ -73,6 +73,20 @@ impl OfferLimit {
         self.limit.hops = Some(hops);
     }
 
+    /// Windows are not scaled.
+    pub(super) fn unscale(&mut self) {
+        self.unit = 1;
+    }
+
+    pub(super) fn is_scaled(&self) -> bool {
+        self.unit > 1
+    }
+
+    /// The largest window that the header's field holds.
+    pub(super) fn most(&self) -> u64 {
+        self.unit * u64::from(u16::MAX)
+    }
+
     /// The limit in whole units: fewer would not hold all its segments.
     pub(super) fn bytes(&self, mss: u64) -> Option<u64> {
         let bytes = match self.by_index {
@@ -89,7 +103,11 @@ pub(crate) fn window_scale(config: &Config) -> u8 {
         return 0;
     }
     let limit = in_force(config).largest(u64::from(config.mss)).unwrap_or(u64::MAX);
-    let largest = config.largest_recv_buffer().get().min(limit);
+    // A buffer that keeps its size: Linux decides by the half that it offers at first, and what it measures later fits
+    // no further (`tcp_select_initial_window`, `tcp_select_window`).
+    let first = config.initial_recv_window.filter(|_| config.max_recv_buffer.is_none());
+    let largest = first.unwrap_or(config.largest_recv_buffer());
+    let largest = largest.min(config.largest_recv_buffer()).get().min(limit);
     (0..14).find(|shift| largest >> shift <= u64::from(u16::MAX)).unwrap_or(14)
 }
 
@@ -99,6 +117,8 @@ fn in_force(config: &Config) -> LimitInForce {
 
 #[cfg(test)]
 mod tests {
+    use weir_units::Bytes;
+
     use super::*;
 
     fn config(limit: &str, mss: u32) -> Config {
@@ -114,6 +134,23 @@ mod tests {
         assert_eq!(window_scale(&config("receiver-cwl", 1_000)), 1);
         assert_eq!(window_scale(&config("receiver-cwl", 1_448)), 2);
         assert_eq!(window_scale(&config("receiver-cwl(1/2)", 1_448)), 3);
+    }
+
+    /// What a buffer that keeps its size offers at first decides, although more of it is offered later.
+    #[test]
+    fn the_scale_of_a_fixed_buffer_is_that_of_its_first_window() {
+        let sized = |first, buffer| Config {
+            initial_recv_window: first,
+            recv_buffer: Bytes(buffer),
+            max_recv_buffer: None,
+            ..Config::default()
+        };
+        assert_eq!(window_scale(&sized(None, 150_000)), 2);
+        let fixed = sized(Some(Bytes(120_000)), 150_000);
+        assert_eq!(window_scale(&fixed), 1);
+        assert_eq!(OfferLimit::new(&fixed).most(), 131_070);
+        let growing = Config { max_recv_buffer: Some(Bytes(150_000)), ..fixed };
+        assert_eq!(window_scale(&growing), 2);
     }
 
     #[test]

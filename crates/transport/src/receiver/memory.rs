@@ -52,7 +52,7 @@ impl Receiver {
             return 0;
         }
         let free = space.min(self.window_limit);
-        if self.largest > u64::from(u16::MAX) || self.offered_edge == 0 {
+        if self.offer_limit.is_scaled() || self.offered_edge == 0 {
             return free;
         }
         let stays = (free.saturating_sub(self.mss) + 1..=free).contains(&self.offered);

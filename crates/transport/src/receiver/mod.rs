@@ -164,11 +164,20 @@ impl Receiver {
             // The first FIN stands: the stream has one end.
             self.fin_at.get_or_insert(offset + u64::from(len));
         }
+        let before = self.rcv_nxt();
         let arrival = self.reassembly.insert(offset, len);
+        if fin {
+            self.reassembly.note_fin_ahead(offset + u64::from(len));
+        }
         // RFC 5681 §4.2, RFC 2883 §4: the sender waits for news of these.
         let filled = had_hole && arrival.fills_hole;
-        if arrival.duplicate.is_some() || (filled && !self.policy.has_thresholds()) || fin {
+        let copied = arrival.duplicate.is_some()
+            && !(arrival.out_of_order && self.policy.compresses_copies());
+        if copied || (filled && !self.policy.has_thresholds()) || fin {
             self.policy.demand();
+        }
+        if len > 0 && offset + u64::from(len) <= before {
+            self.policy.on_old_data();
         }
         if had_hole && arrival.fills_hole && self.policy.is_linux() {
             self.unread += arrival.delivered;
@@ -351,7 +360,12 @@ impl Receiver {
 
     /// The window to offer now, in bytes. It never shrinks, and grows by no slivers.
     pub(crate) fn offer(&mut self) -> u64 {
-        self.offer_at_most(u64::MAX)
+        self.offer_at_most(self.offer_limit.most())
+    }
+
+    /// The peer does not scale windows.
+    pub(crate) fn offer_unscaled(&mut self) {
+        self.offer_limit.unscale();
     }
 
     /// The window to offer where the segment cannot carry more than `most`.
@@ -404,12 +418,18 @@ impl Receiver {
         self.policy.deadline()
     }
 
-    /// An acknowledgement left, alone or with data.
+    /// Data of ours leaves.
+    #[inline]
+    pub(crate) fn on_data_sent(&mut self, now: Instant) {
+        self.policy.on_data_sent(now);
+    }
+
     /// The end that answers sends data with its acknowledgements.
     pub(crate) fn wait_for_data(&mut self, now: Instant) {
         self.policy.wait_for_data(now);
     }
 
+    /// An acknowledgement left, alone or with data.
     pub(crate) fn on_ack_sent(&mut self) {
         let had_unread = std::mem::take(&mut self.unread) > 0;
         self.policy.on_ack_sent();

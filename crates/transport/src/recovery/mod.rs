@@ -81,6 +81,11 @@ pub(crate) trait LossRecovery: CloneScheme + fmt::Debug + Send {
         default_timeout(cx)
     }
 
+    /// Whether a timer runs that decides what is lost, before the retransmission timeout.
+    fn is_waiting(&self) -> bool {
+        false
+    }
+
     /// The sender's time stood still: what it set and noted before counts from the pause's end.
     fn postpone(&mut self, _pause: Pause) {}
 

@@ -223,6 +223,10 @@ impl LossRecovery for Rack {
         Expired::Nothing
     }
 
+    fn is_waiting(&self) -> bool {
+        self.reo_deadline.is_some()
+    }
+
     fn postpone(&mut self, pause: Pause) {
         self.reo_deadline = self.reo_deadline.map(|at| pause.put_off(at));
         self.probe_deadline = self.probe_deadline.map(|at| pause.put_off(at));

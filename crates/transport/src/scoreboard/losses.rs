@@ -6,17 +6,24 @@ impl Scoreboard {
     /// Declares the segment at `index` lost, whether sent once or again. Returns the bytes newly lost.
     fn lose(&mut self, index: usize) -> u64 {
         let segment = &mut self.segments[index];
-        let len = u64::from(segment.len);
+        let weight = u64::from(segment.weight);
         match segment.fate {
             Fate::Sacked | Fate::Lost => return 0,
-            Fate::InFlight => self.lost += len,
-            Fate::Resent => self.resent -= len,
+            Fate::InFlight => self.lost += weight,
+            Fate::Resent => self.resent -= weight,
+            Fate::Doubled => {
+                self.doubled -= weight;
+                self.resent += weight;
+                self.lost += weight;
+            }
         }
-        segment.fate = Fate::Lost;
-        self.ever_lost += len;
-        self.last_loss = Some((len, segment.record));
+        // Of two copies one is lost, the other on its way (Linux's `tcp_mark_skb_lost` leaves `TCPCB_SACKED_RETRANS`).
+        let is_doubled = segment.fate == Fate::Doubled;
+        segment.fate = if is_doubled { Fate::Resent } else { Fate::Lost };
+        self.ever_lost += weight;
+        self.last_loss = Some((weight, segment.record));
         self.lost_hint = self.lost_hint.min(segment.start);
-        len
+        u64::from(segment.len)
     }
 
     /// Declares the oldest outstanding segment lost.
@@ -35,6 +42,9 @@ impl Scoreboard {
         for index in 0..self.segments.len() {
             if choose(index, &self.segments[index]) {
                 lost += self.lose(index);
+                if self.segments[index].fate == Fate::Resent {
+                    self.lose(index);
+                }
             }
         }
         lost
@@ -45,7 +55,7 @@ impl Scoreboard {
         let mut lost = 0;
         let mut index = self.index_at_or_after(self.in_flight_hint);
         while index < self.segments.len() && self.segments[index].end() <= boundary {
-            if self.segments[index].fate == Fate::InFlight {
+            if self.segments[index].is_in_flight() {
                 lost += self.lose(index);
             }
             index += 1;
@@ -58,7 +68,7 @@ impl Scoreboard {
     pub(crate) fn lose_first_in_flight_below(&mut self, boundary: u64) -> u64 {
         let from = self.index_at_or_after(self.in_flight_hint);
         let below = self.segments.iter().skip(from).take_while(|s| s.end() <= boundary);
-        match below.enumerate().find(|(_, s)| s.fate == Fate::InFlight) {
+        match below.enumerate().find(|(_, s)| s.is_in_flight()) {
             Some((offset, _)) => self.lose(from + offset),
             None => 0,
         }
@@ -75,7 +85,7 @@ impl Scoreboard {
         // Segments sent once are in order of time among themselves …
         let mut index = self.index_at_or_after(self.in_flight_hint);
         while let Some(segment) = self.segments.get(index) {
-            if segment.fate == Fate::InFlight {
+            if segment.is_in_flight() {
                 let sent = segment.transmission();
                 if !expired(sent) {
                     spared = Some(sent);
@@ -102,7 +112,7 @@ impl Scoreboard {
 
     /// The last transmission before `limit` that is still on its way.
     pub(crate) fn last_in_flight_before(&self, limit: Transmission) -> Option<Transmission> {
-        let newest_first = self.segments.iter().rev().filter(|s| s.fate == Fate::InFlight);
+        let newest_first = self.segments.iter().rev().filter(|s| s.is_in_flight());
         let once = newest_first.map(Sent::transmission).find(|sent| sent.precedes(&limit));
         let again = self.retransmissions.iter().rev().copied();
         let again = again

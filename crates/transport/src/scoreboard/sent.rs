@@ -9,6 +9,8 @@ use weir_cc::host::SendRecord;
 pub(crate) struct Sent {
     pub(crate) start: u64,
     pub(crate) len: u32,
+    /// What it counts for in the sums: its length, or a whole segment's.
+    pub(super) weight: u32,
     /// How often it was sent.
     pub(crate) transmissions: u32,
     /// When it was last sent.
@@ -29,11 +31,19 @@ pub(crate) enum Fate {
     Lost,
     /// Declared lost and sent again: on its way once more.
     Resent,
+    /// Sent again, and not declared lost any more: both count as on their way (Linux's `tcp_undo_cwnd_reduction` leaves
+    /// `retrans_out`).
+    Doubled,
 }
 
 impl Sent {
     pub(crate) fn end(&self) -> u64 {
         self.start + u64::from(self.len)
+    }
+
+    /// Whether nothing says that it is lost or has arrived.
+    pub(super) fn is_in_flight(&self) -> bool {
+        matches!(self.fate, Fate::InFlight | Fate::Doubled)
     }
 
     pub(crate) fn was_retransmitted(&self) -> bool {

@@ -55,6 +55,7 @@ impl Sender {
         stats: &mut Stats,
     ) -> Option<Duration> {
         let prior_in_flight = self.board.in_flight();
+        self.only_repairs = false;
         self.feedback = ack.feedback;
         let marked = ack.ece && self.ecn;
         let predicted = ack.sack_len == 0 && !marked && ack.window == Some(self.window);
@@ -83,6 +84,7 @@ impl Sender {
         let echo = ack.echo.map(|(echo, _)| echo);
         let turn = self.epoch.on_ack(&mut self.board, &digest, echo, self.profile, unsent);
         let found = self.find_losses(now, &mut digest, turn);
+        self.restart_timer_after_sack(now, &digest, rtt);
         stats.lost_bytes += found.lost;
         if found.lost > 0
             && let Some(most) = self.pacing.catch_up_after_loss
@@ -151,6 +153,7 @@ impl Sender {
             return;
         }
         let prior_in_flight = self.board.in_flight();
+        self.only_repairs = false;
         let mut digest = AckSummary::default();
         self.take_blocks(now, ack, &mut digest, stats);
         let newest = digest.covered.newest.map(|(sent, record)| (sent.sent_at, record));
@@ -245,7 +248,7 @@ impl Sender {
         let credible = self.dsacks <= stats.retransmits;
         if let Some(copy) = reported.as_ref().filter(|_| credible) {
             // It did leave the path.
-            digest.covered.delivered += copy.end - copy.start;
+            digest.covered.delivered += self.board.weight(copy.end - copy.start);
             digest.dsack = Some(self.board.report_twice(copy, &mut digest.covered));
             stats.retransmits_spurious += 1;
         }
@@ -310,6 +313,26 @@ impl Sender {
         self.rtt.on_sample(now, sample, self.outstanding());
         self.held.on_sample();
         Some(newest)
+    }
+
+    /// The retransmission timer starts anew if what SACK newly covers left before the oldest segment did, or was sent
+    /// again: it says nothing of that one. What left after it does not keep the timer off (Linux's
+    /// `tcp_clean_rtx_queue`, `FLAG_SET_XMIT_TIMER`).
+    fn restart_timer_after_sack(
+        &mut self,
+        now: Instant,
+        digest: &AckSummary,
+        rtt: Option<Duration>,
+    ) {
+        let covered = &digest.covered;
+        let (Some((first, _)), Some(oldest), true) =
+            (covered.sack_sent, self.board.first(), covered.cum_acked == 0 && rtt.is_some())
+        else {
+            return;
+        };
+        if self.profile.follows_sending && first < oldest.sent_at && !self.recovery.is_waiting() {
+            self.timers.restart(now);
+        }
     }
 
     /// Looks for what is lost, as far as what the acknowledgement did to the episode permits.

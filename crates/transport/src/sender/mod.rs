@@ -36,6 +36,9 @@ pub(crate) struct Sender {
     /// What it is where the peer's window holds two.
     full_mss: u64,
     board: Scoreboard,
+    /// RACK's timer has found losses: only these leave until an acknowledgement arrives, or the application writes
+    /// (Linux's `tcp_rack_reo_timeout`).
+    only_repairs: bool,
     recovery: Box<dyn LossRecovery>,
     profile: Profile,
     epoch: Epoch,
@@ -150,6 +153,7 @@ impl Sender {
             mss: mss.get(),
             full_mss: mss.get(),
             board: Scoreboard::default(),
+            only_repairs: false,
             profile: recovery.profile(),
             recovery,
             epoch: Epoch::new(),
@@ -231,6 +235,9 @@ impl Sender {
             _ => window / 2,
         };
         let mss = self.full_mss.min(most.max(LEAST_SEGMENT));
+        if self.host_profile == HostProfile::Kernel && self.profile.prr.is_some() {
+            self.board.count_segments_as(mss);
+        }
         if mss != self.mss {
             self.mss = mss;
             let event = weir_cc::PathEvent::MssChanged(Bytes(mss));

@@ -8,6 +8,7 @@ use crate::HostProfile;
 impl Sender {
     /// The application has `bytes` more to send.
     pub(crate) fn write(&mut self, bytes: u64) {
+        self.only_repairs = false;
         if self.host_profile == HostProfile::Kernel && self.has_run_dry() {
             self.sampler.on_app_limited(self.board.in_flight());
         }

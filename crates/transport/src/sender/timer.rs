@@ -189,7 +189,10 @@ impl Sender {
         match self.recovery.on_timeout(&cx, &mut self.board) {
             Expired::Nothing => {}
             Expired::Probe => self.probe_due = true,
-            Expired::Lost(lost, cause) => self.on_timed_loss(now, lost, cause, stats),
+            Expired::Lost(lost, cause) => {
+                self.only_repairs = self.host_profile == HostProfile::Kernel;
+                self.on_timed_loss(now, lost, cause, stats);
+            }
             Expired::SegmentTimeout { lost, oldest } => {
                 self.timers.fruitless += u32::from(oldest);
                 self.on_timed_loss(now, lost, Cause::FastRetransmit, stats);

@@ -94,6 +94,7 @@ impl Sender {
         let (size, choice) = match lost {
             Some(sent) => (u64::from(sent.len), Choice::Resend(sent.start)),
             None if permit == SendPermission::Repairs => return (Limit::Route, None),
+            None if self.only_repairs => return (Limit::Congestion, None),
             None => {
                 let unsent = self.new_data().min(self.mss);
                 if unsent == 0 {
@@ -113,7 +114,8 @@ impl Sender {
             }
         };
         let in_flight = self.metered_in_flight();
-        let fits = in_flight + size.min(self.mss) <= self.cwnd().get() || in_flight == 0;
+        let counted = self.board.weight(size.min(self.mss));
+        let fits = in_flight + counted <= self.cwnd().get() || in_flight == 0;
         if !fits || (!self.bursts.is_under_way() && self.is_paced(now)) {
             return (Limit::Congestion, None);
         }
@@ -197,7 +199,7 @@ impl Sender {
         if idle {
             self.restart_after_idle(now);
         }
-        let record = self.record(now, idle, Bytes(size));
+        let record = self.record(now, idle, Bytes(self.board.weight(size)));
         self.with_controller(now, |controller, cx| controller.on_sent(cx, Bytes(size)));
         self.usage.sent = true;
         // Both fit: a segment is at most `mss` long.

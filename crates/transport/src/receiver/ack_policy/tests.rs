@@ -306,3 +306,55 @@ fn a_sender_that_counts_duplicates_gets_each() {
         policy.on_ack_sent();
     }
 }
+
+/// `tcp_event_data_sent`: an answer within the delay ends quick acknowledgements, one after it does not.
+#[test]
+fn acknowledgements_wait_for_answers_after_one_in_time() {
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    for (answer, quick) in [(39, false), (41, true)] {
+        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+        policy.on_data(at(0), &in_order(MSS));
+        policy.on_ack_sent();
+        policy.on_data_sent(at(answer));
+        policy.on_data(at(100), &in_order(2 * MSS));
+        assert_eq!(policy.is_due(at(100)), quick, "{answer} ms");
+    }
+}
+
+/// `tcp_delack_timer_handler`: the ends no longer answer each other, and the delay is not doubled.
+#[test]
+fn a_missing_answer_ends_the_wait_for_answers() {
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    policy.on_data(at(0), &in_order(MSS));
+    policy.on_ack_sent();
+    policy.on_data_sent(at(1));
+    policy.on_data(at(100), &in_order(2 * MSS));
+    policy.on_timeout(policy.deadline().expect("it waits"));
+    policy.on_ack_sent();
+    assert_eq!((policy.answers, policy.delay), (false, Some(DELAY)));
+}
+
+/// `tcp_enter_quickack_mode` after a segment that had arrived before.
+#[test]
+fn sixteen_follow_old_data() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    acks(&mut policy, 100, Duration::ZERO);
+    policy.on_data_sent(Instant::ZERO);
+    policy.on_old_data();
+    policy.on_data(Instant::ZERO, &Progress { advanced: 0, ..in_order(100 * MSS) });
+    assert!(policy.is_due(Instant::ZERO));
+    policy.on_ack_sent();
+    assert_eq!(acks(&mut policy, 115, Duration::ZERO), 15 + 50);
+}
+
+/// Data that leaves carries an acknowledgement. It counts only if one is owed (`tcp_dec_quickack_mode`).
+#[test]
+fn what_acknowledges_nothing_leaves_the_next_quick() {
+    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    policy.on_data(Instant::ZERO, &in_order(MSS));
+    for _ in 0..20 {
+        policy.on_ack_sent();
+    }
+    assert_eq!(policy.quick, QUICK_ACKS - 1);
+}
