@@ -115,12 +115,13 @@ lint-python: $(TOOLS)
 lint-stubs: $(TOOLS) $(TESTED)
 	$(BIN)/stubtest weir._native --mypy-config-file pyproject.toml
 
-# Examples are not linked: clippy compiles them.
+# Examples are not linked: clippy compiles them. Each call names the same crates and targets: others would have other
+# features, and be compiled again.
 test-rust: $(TOOLS) ## Rust tests, optimised but with assertions and overflow checks on
 	cargo test $(WORKSPACE) --tests
 	cargo test $(WORKSPACE) --doc
 	@if [ -e /dev/net/tun ] && { unshare --net true || unshare --user --map-root-user --net true; } 2>/dev/null; \
-	then cargo test --quiet $(WORKSPACE) --lib --exclude weir-py emulator::tests -- --ignored; \
+	then cargo test --quiet $(WORKSPACE) --tests emulator::tests -- --ignored; \
 	else echo 'skipped: the tests of emulated links, which need network namespaces and /dev/net/tun'; fi
 
 # s2n-quic needs a newer Rust than the other crates, so that its adapter is a workspace with its own lock file.

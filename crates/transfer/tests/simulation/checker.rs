@@ -54,6 +54,8 @@ pub(crate) struct Checker {
     reach: Duration,
     /// Others have the same files too: another sender, or an attacker that knows them.
     twins: bool,
+    /// An attacker that knows a file may give it other permissions and another time (docs/transfer.md).
+    attributes_may_change: bool,
     memory: Bytes,
     /// Until when attackers may hold what there is of it.
     hoarded_until: Option<Instant>,
@@ -107,6 +109,7 @@ impl Checker {
             reach: UNTRIED
                 + plan.conditions.round_trip().saturating_mul(2)
                 + LONGEST_QUEUE.saturating_mul(2),
+            attributes_may_change: plan.hostile.iter().any(|hostile| hostile.knows),
             twins: plan.senders.iter().any(|sending| sending.twin)
                 || plan.hostile.iter().any(|hostile| hostile.knows),
             memory: plan.memory,

@@ -70,6 +70,7 @@ impl Checker {
                     self.on_kept(name, file.header.hash, machine);
                     if machine.attributes(&received(name)) != Some(file.header.attributes)
                         && !self.disk_fault
+                        && !self.attributes_may_change
                     {
                         self.report(format!("{name} has other permissions or another time"));
                     }
