@@ -73,8 +73,15 @@ def test_a_description_has_only_keys_that_are_read(study: DescribedStudy) -> Non
     assert list(_unknown(study.data)) == []
 
 
-@pytest.mark.parametrize("study", DESCRIBED, ids=lambda study: study.name)
-@pytest.mark.parametrize("size", SIZES)
+def _sized(study: DescribedStudy, size: str) -> Any:
+    # The Pantheon's traces are read for each of its cases, which takes longest by far.
+    marks = [pytest.mark.slow] if (study.name, size) == ("pantheon", "full") else []
+    return pytest.param(study, size, id=f"{size}-{study.name}", marks=marks)
+
+
+@pytest.mark.parametrize(
+    ("study", "size"), [_sized(study, size) for size in SIZES for study in DESCRIBED]
+)
 def test_every_case_is_a_valid_scenario(study: DescribedStudy, size: str) -> None:
     try:
         plan = study.plan(Settings(size, repeat=1, seed=7, world=study.worlds[0]))
