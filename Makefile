@@ -50,10 +50,11 @@ foreign: $(TOOLS) ## As build, with stacks of other projects (quinn, noq) in the
 	@rm -f $(NATIVE)
 	$(MAKE) build
 
+PROCESSOR = $(shell uname -m)
 # zig has the symbols of old C libraries, and links for other processors.
 wheel: $(TOOLS) $(PAGE) ## An abi3 wheel with the laboratory in dist/, for any Linux since 2014 on this processor
 	$(BIN)/python -m pip install --quiet ziglang
-	rm -rf python/weir/laboratory/built
+	rm -rf dist/weir_lab-*$(PROCESSOR).whl python/weir/laboratory/built
 	cp -r web/dist python/weir/laboratory/built
 	$(COMMIT) PATH="$(CURDIR)/$(BIN):$$PATH" \
 	$(BIN)/maturin build --release --locked --zig --compatibility manylinux2014 --out dist $(CROSS)
@@ -62,10 +63,10 @@ wheel: $(TOOLS) $(PAGE) ## An abi3 wheel with the laboratory in dist/, for any L
 
 ARM := aarch64-unknown-linux-gnu
 wheel-aarch64: $(TOOLS) $(PAGE) ## The same for 64-bit ARM (needs its Rust target; Debian: rustc-web cargo-web rust-web-src)
-	@if rustup target list --installed 2>/dev/null | grep -qx $(ARM); then $(MAKE) wheel CROSS='--target $(ARM)'; \
+	@if rustup target list --installed 2>/dev/null | grep -qx $(ARM); then $(MAKE) wheel PROCESSOR=aarch64 CROSS='--target $(ARM)'; \
 	elif ls -d /usr/src/rustc-*/library >/dev/null 2>&1; then \
 	RUSTC=/usr/bin/rustc CARGO=/usr/bin/cargo RUSTC_BOOTSTRAP=1 \
-	$(MAKE) wheel CROSS='--target $(ARM) -Z build-std=std,panic_unwind --target-dir target/arm'; \
+	$(MAKE) wheel PROCESSOR=aarch64 CROSS='--target $(ARM) -Z build-std=std,panic_unwind --target-dir target/arm'; \
 	else echo 'please install: rustup target add $(ARM), or on Debian rustc-web cargo-web rust-web-src' >&2; exit 1; fi
 
 crates: ## What `cargo publish` would upload, checked and left here

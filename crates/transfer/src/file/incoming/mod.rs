@@ -1,7 +1,7 @@
 //! The receiving end of a session: a peer's stream becomes files in a folder.
 //!
 //! What the sender says is understood in `frames.rs`; how bytes become a file that is kept or not stands in
-//! `keeping.rs`.
+//! `keeping.rs`, and what is known of each in `session_files.rs`.
 
 mod frames;
 mod keeping;
@@ -19,13 +19,13 @@ use weir_sockets::places::Origin;
 use weir_transport::{Connection, ConnectionError, Event};
 use weir_units::{Bytes, Duration, Instant};
 
-pub use self::session_files::Omitted;
 use self::session_files::SessionFiles;
+pub use self::session_files::{IncomingFile, IncomingKind, Omitted};
 use super::claims::{Claim, CompetingSession};
 use super::entries::OpenTrees;
 use super::finalizer::{Destination, FinalizerHandle};
 use super::folder::Folder;
-use super::frame::{Answer, FrameError, Hash, Header, Tally, Verdict};
+use super::frame::{Answer, FrameError, Hash, Header};
 use super::inbox::Inbox;
 use super::memory::Share;
 use super::outbox::Outbox;
@@ -34,75 +34,6 @@ use super::shared::SharedState;
 use super::unreliable::DatagramFile;
 use super::window::Window;
 use crate::endpoint::Application;
-
-/// What is known of a file that someone sends.
-#[derive(Clone, Debug)]
-pub struct IncomingFile {
-    /// Its number in its session, from 0.
-    pub number: u32,
-    /// What it is.
-    pub kind: IncomingKind,
-    /// Its name or path, made safe.
-    pub name: String,
-    /// Its length.
-    pub size: u64,
-    /// What of it was there before.
-    pub resumed_from: u64,
-    /// How much is there.
-    pub arrived: u64,
-    /// What became of its datagrams so far, if it comes in such.
-    pub tally: Option<Tally>,
-    /// How it ended, if it did.
-    pub verdict: Option<Verdict>,
-    /// The machine's monotonic clock when its header came,
-    pub began_ns: u64,
-    /// when its last byte was in the file,
-    pub arrived_ns: Option<u64>,
-    /// and when its hash was known to be right or wrong.
-    pub verified_ns: Option<u64>,
-}
-
-/// What something is that was announced.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IncomingKind {
-    /// A file.
-    File,
-    /// A folder.
-    Folder,
-    /// The end of a folder, which has a row of its own only if that failed.
-    FolderEnd,
-    /// A symbolic link.
-    Link,
-}
-
-impl IncomingFile {
-    fn new(number: u32, kind: IncomingKind, name: String, size: u64) -> Self {
-        Self {
-            number,
-            kind,
-            name,
-            size,
-            resumed_from: 0,
-            arrived: 0,
-            tally: None,
-            verdict: None,
-            began_ns: clock::monotonic_nanos(),
-            arrived_ns: None,
-            verified_ns: None,
-        }
-    }
-
-    /// The memory that its row takes, in bytes.
-    fn cost(&self) -> usize {
-        let verdict = match &self.verdict {
-            Some(Verdict::Kept { name: text } | Verdict::Already { name: text })
-            | Some(Verdict::Refused { reason: text }) => text.len(),
-            Some(Verdict::Mismatch) | None => 0,
-        };
-        // Of rows an eighth is spare, and each text is an allocation.
-        size_of::<Self>() * 9 / 8 + self.name.len() + verdict + 2 * 32
-    }
-}
 
 /// The receiving end of a session.
 #[derive(Debug)]

@@ -157,16 +157,22 @@ fn a_header_costs_the_network_thread_few_look_ups() {
     assert!(lookups <= 10 * 20, "{lookups} look-ups for 10 headers");
 }
 
+/// A session that announces ten files, of which the first may be there.
+fn looking_for_what_is_there(to: &TempDir, finalizer: &Finalizer) -> (Incoming, Arc<TestDisk>) {
+    fs::write(to.path().join("x"), b"there").expect("writable");
+    let disk = Arc::new(TestDisk::default());
+    let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(to) };
+    let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
+    incoming.store(0, &announcements(10, "x")).expect("space");
+    (incoming, disk)
+}
+
 /// A session continues with the next file at once; what it has left is of no interest.
 #[test]
 fn a_session_has_one_look_up_in_the_queue() {
     let to = TempDir::new();
-    fs::write(to.path().join("x"), b"there").expect("writable");
     let finalizer = Finalizer::without_thread();
-    let disk = Arc::new(TestDisk::default());
-    let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(&to) };
-    let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
-    incoming.store(0, &announcements(10, "x")).expect("space");
+    let (incoming, _) = looking_for_what_is_there(&to, &finalizer);
     assert_eq!(incoming.files().len(), 10);
     let done = std::iter::from_fn(|| finalizer.work().then_some(())).count();
     assert_eq!(done, 1, "look-ups");
@@ -175,12 +181,8 @@ fn a_session_has_one_look_up_in_the_queue() {
 #[test]
 fn look_ups_of_a_session_that_is_over_are_dropped() {
     let to = TempDir::new();
-    fs::write(to.path().join("x"), b"there").expect("writable");
     let finalizer = Finalizer::without_thread();
-    let disk = Arc::new(TestDisk::default());
-    let folder = Folder { disk: Arc::<TestDisk>::clone(&disk), ..receiving_in(&to) };
-    let mut incoming = Incoming::new(folder, shared(), finalizer.handle());
-    incoming.store(0, &announcements(10, "x")).expect("space");
+    let (incoming, disk) = looking_for_what_is_there(&to, &finalizer);
     drop(incoming);
     assert!(!finalizer.work(), "nothing is left to do");
     assert_eq!(disk.read.load(Ordering::Relaxed), 0, "of a session that is over");
