@@ -31,6 +31,8 @@ COMMIT = WEIR_COMMIT=$$(git describe --always --dirty --abbrev=12 --exclude='*' 
 # One interpreter for every build step: a changing one would make cargo rebuild pyo3.
 export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Python keeps what it compiled, even where the caller's environment forbids it: every `weir` would compile 800 files.
+unexport PYTHONDONTWRITEBYTECODE
 ifdef CI
 # Who builds once is done sooner without incremental compilation, and so is what was built.
 export CARGO_INCREMENTAL := 0
