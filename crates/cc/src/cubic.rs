@@ -19,7 +19,8 @@
 //! ([`SlowStartExit`]).
 //!
 //! Parameters: `hystart`, how slow start ends; `friendliness`, whether `W_est` counts (Linux's
-//! `tcp_friendliness`); `beta`, the share that a loss leaves (0.7); `c`, how steep the curve is (0.4).
+//! `tcp_friendliness`); `beta`, the share that a loss leaves (0.7); `c`, how steep the curve is (0.4);
+//! `idle`, what the time without data moves ([`Idle`]).
 
 use weir_units::{Bytes, Duration, Instant};
 
@@ -40,6 +41,17 @@ pub enum Friendliness {
     Off,
 }
 
+/// What moves by the time that passed with nothing in flight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Idle {
+    /// The epoch of the curve, as in Linux.
+    #[default]
+    Epoch,
+    /// The end of the recovery, a fault of quiche until 0.26.0 (cloudflare/quiche #2370), kept for searches to find: a
+    /// flight so small that one acknowledgement empties it never leaves recovery, so that the window stands.
+    Recovery,
+}
+
 /// How CUBIC grows and gives way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CubicShape {
@@ -49,6 +61,8 @@ pub struct CubicShape {
     pub c: Decimal,
     /// Whether Reno's growth is the least.
     pub friendliness: Friendliness,
+    /// What idle time moves.
+    pub idle: Idle,
 }
 
 impl CubicShape {
@@ -57,6 +71,7 @@ impl CubicShape {
         beta: Decimal::SEVEN_TENTHS,
         c: Decimal::TWO_FIFTHS,
         friendliness: Friendliness::On,
+        idle: Idle::Epoch,
     };
 
     fn beta(self) -> u64 {
@@ -81,6 +96,8 @@ pub struct Cubic {
     curve: Curve,
     exit: SlowStartExit,
     last_sent: Option<Instant>,
+    /// What was sent until then grows no window, with [`Idle::Recovery`].
+    recovery_end: Option<Instant>,
 }
 
 impl Cubic {
@@ -91,7 +108,14 @@ impl Cubic {
             curve: Curve { shape, ..Curve::default() },
             exit: SlowStartExit::new(hystart),
             last_sent: None,
+            recovery_end: None,
         }
+    }
+
+    /// Whether what `ack` acknowledges was sent in the recovery that [`Idle::Recovery`] prolongs.
+    fn is_held(&self, now: Instant, ack: &AckEvent) -> bool {
+        let ends = self.recovery_end.filter(|_| self.curve.shape.idle == Idle::Recovery);
+        ends.zip(ack.rtt).is_some_and(|(end, rtt)| now <= end + rtt)
     }
 
     /// Processes an RTT sample; may end slow start.
@@ -120,6 +144,7 @@ impl CongestionController for Cubic {
         if let (Bytes::ZERO, Some(last)) = (cx.bytes_in_flight, self.last_sent) {
             let idle = ticks(cx.now).saturating_sub(ticks(last));
             self.curve.epoch = self.curve.epoch.map(|start| (start + idle).min(ticks(cx.now)));
+            self.recovery_end = self.recovery_end.map(|end| end + (cx.now - last));
         }
         self.last_sent = Some(cx.now);
     }
@@ -129,6 +154,7 @@ impl CongestionController for Cubic {
         let mss = cx.mss;
         self.window.on_congestion(cx, event, |cwnd| curve.reduce(cwnd, mss));
         self.exit.on_congestion();
+        self.recovery_end = Some(cx.now);
         if let Cause::Timeout { .. } = event.cause {
             self.curve = Curve { shape: self.curve.shape, ..Curve::default() };
             self.exit.restart(cx);
@@ -139,7 +165,7 @@ impl CongestionController for Cubic {
         if let Some(rtt) = ack.rtt {
             self.sample_rtt(cx, rtt);
         }
-        if !may_raise(cx, ack) || !cx.cwnd_limited {
+        if !may_raise(cx, ack) || !cx.cwnd_limited || self.is_held(cx.now, ack) {
             return;
         }
         let beyond = if self.window.in_slow_start() {

@@ -89,7 +89,7 @@ pub use careful_resume::SavedPath;
 pub use cdg::Cdg;
 pub use config::{BuildScripted, CatalogueEntry, CcBuildError, CcConfig, CcConfigError, Script};
 pub use copa::{Copa, CopaMode};
-pub use cubic::{Cubic, CubicShape, Friendliness};
+pub use cubic::{Cubic, CubicShape, Friendliness, Idle};
 pub use dctcp::{Dctcp, Gain};
 pub use decimal::{Decimal, DecimalError};
 pub use event::{

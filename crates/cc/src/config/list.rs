@@ -16,10 +16,10 @@ use crate::modified::Modified;
 use crate::{
     AntiEcn, Bbr, Bbr2Ecn, Bbr3Text, Bic, BicShape, BoundedBbr, Cdg, CongestionController, Copa,
     CopaMode, Cubic, CubicShape, Dctcp, Decimal, Decrease, Fixed, FrReduce, Friendliness, Gain,
-    Highspeed, Htcp, Hybla, Hystart, Illinois, Increase, KernelName, Ledbat, Lp, Modifiers, Muzha,
-    Muzha2, MuzhaExit, MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Nv, Offsets, Overflow,
-    Parametric, Prague, Rcp, Reno, Reno002, SavedPath, Scalable, Script, Vegas, VegasBounds, Veno,
-    Westwood, Xcp, Yeah,
+    Highspeed, Htcp, Hybla, Hystart, Idle, Illinois, Increase, KernelName, Ledbat, Lp, Modifiers,
+    Muzha, Muzha2, MuzhaExit, MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Nv, Offsets,
+    Overflow, Parametric, Prague, Rcp, Reno, Reno002, SavedPath, Scalable, Script, Vegas,
+    VegasBounds, Veno, Westwood, Xcp, Yeah,
 };
 
 controllers! {
@@ -59,6 +59,7 @@ controllers! {
                 "friendliness=" shape.friendliness { Friendliness: On = "on" | Off = "off" },
                 "beta=" shape.beta { "0.7", "a number from 0.001 to 0.999, three decimals at most", |text| decimal(text, 1..=999) },
                 "c=" shape.c { "0.4", "a number from 0.001 to 10, three decimals at most", |text| decimal(text, 1..=10_000) },
+                "idle=" shape.idle { Idle: Epoch = "epoch" | Recovery = "recovery" },
             ],
             |start, mss| Cubic::new(start, hystart, shape);
         /// BBR version 1 as Linux has it.

@@ -36,6 +36,8 @@ fn defaults_are_left_out_or_written_out() {
     assert_eq!(round_trip("cubic(hystart=linux)"), "cubic");
     assert_eq!(round_trip("cubic( hystart = off )"), "cubic(hystart=off)");
     assert_eq!(round_trip("cubic(friendliness=on)"), "cubic");
+    assert_eq!(round_trip("cubic(idle=epoch)"), "cubic");
+    assert_eq!(round_trip("cubic(idle=recovery)"), "cubic(idle=recovery)");
     let both = "cubic(hystart=off,friendliness=off)";
     assert_eq!(round_trip("cubic(friendliness=off, hystart=off)"), both);
     assert_eq!(round_trip("dctcp(alpha0=1.0)"), "dctcp");

@@ -44,3 +44,40 @@ fn what_cubic_is_given_survives_a_timeout() {
     assert_eq!(reduced, [mss * 50; 2]);
     assert_eq!(cubic.curve.shape, shape);
 }
+
+/// The window after 200 rounds in which one acknowledgement empties the flight, at twice the window of a loss.
+fn window_after_emptied_flights(idle: Idle) -> Bytes {
+    let mss = Bytes(1_000);
+    let shape = CubicShape { idle, ..CubicShape::LINUX };
+    let mut cubic = Cubic::new(mss * 10, Hystart::Off, shape);
+    let (mut rng, rtt) = (stream(1, "cubic"), Duration::from_millis(10));
+    let loss = CongestionEvent {
+        cause: Cause::FastRetransmit,
+        first_in_epoch: true,
+        lost: mss,
+        prior_in_flight: mss * 3,
+    };
+    let mut now = Instant::ZERO;
+    for round in 0..200 {
+        let mut cx = CcContext { cwnd_limited: true, ..CcContext::new(now, mss, &mut rng) };
+        cubic.on_sent(&mut cx, mss);
+        if round == 0 {
+            cubic.window.cwnd = mss * 3;
+            cubic.on_congestion(&mut cx, &loss);
+        }
+        now += rtt;
+        cx.now = now;
+        let acked = cubic.cwnd();
+        cubic.on_ack(
+            &mut cx,
+            &AckEvent { acked, cum_acked: acked, rtt: Some(rtt), ..AckEvent::default() },
+        );
+    }
+    cubic.cwnd()
+}
+
+#[test]
+fn a_flight_that_empties_never_leaves_recovery_where_idle_time_moves_it() {
+    assert_eq!(window_after_emptied_flights(Idle::Recovery), Bytes(2_000));
+    assert!(window_after_emptied_flights(Idle::Epoch) > Bytes(20_000));
+}
