@@ -73,6 +73,14 @@ def test_a_known_weakness_is_found_shrunk_and_becomes_a_case(
     assert judged.exit_code == 0, judged.stdout
 
 
+def test_the_luck_of_one_seed_hides_no_failure_of_all(invoke: Invoke) -> None:
+    """The fault is that of cloudflare/quiche #2370; one lossy network looks worse by luck."""
+    words = ("search", "stall", "--stack", "cubic(idle=recovery)", "--quiet", "--budget", "300")
+    row = found(invoke, *words)
+    assert row["found"]
+    assert any("_steps" in key for key in row["keys"]), "losses or a pause at first"
+
+
 def test_the_same_search_gives_the_same_result_with_any_workers(
     invoke: Invoke, tmp_path: Path
 ) -> None:

@@ -30,7 +30,7 @@ class Evolution:
     seed: int
     share_new: float = _NEW
     """1 makes it a random search."""
-    _scored: list[tuple[float, int, Point]] = field(default_factory=list)
+    _scored: dict[Point, tuple[float, int]] = field(default_factory=dict)
     _count: int = 0
     _batch: int = 0
 
@@ -40,19 +40,18 @@ class Evolution:
         self._batch += 1
         if not self._scored:
             return _hypercube(len(self.genes), count, rng)
-        elite = sorted(self._scored)[:_ELITE]
+        elite = sorted(self._scored, key=self._scored.__getitem__)[:_ELITE]
         new = round(self.share_new * count)
         points = [self._random(rng) for _ in range(new)]
-        return points + [
-            self._child([point for *_, point in elite], rng) for _ in range(new, count)
-        ]
+        return points + [self._child(elite, rng) for _ in range(new, count)]
 
     def tell(self, points: Sequence[Point], scores: Sequence[float | None]) -> None:
-        """The scores of points, in their order."""
+        """The scores of points, in their order. The last one of a point counts."""
         for point, score in zip(points, scores, strict=True):
             self._count += 1
+            self._scored.pop(point, None)
             if score is not None:
-                self._scored.append((score, self._count, point))
+                self._scored[point] = (score, self._count)
 
     def _random(self, rng: random.Random) -> Point:
         return tuple(rng.random() for _ in self.genes)

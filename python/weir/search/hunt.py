@@ -198,7 +198,12 @@ class _Search:
             return False
         self._confirmed.add(name)
         # Few judges first, as most networks fail before them.
-        return all(self._fails(best.keys, None, judges) for judges in (JUDGES, _MORE_JUDGES))
+        if all(self._fails(best.keys, None, judges) for judges in (JUDGES, _MORE_JUDGES)):
+            return True
+        # Its value was the luck of one seed. It must not hide the others, nor have children for it.
+        best.value = self._median(best.keys)
+        self._engine.tell([best.point], [self.target.score(best.value)])
+        return False
 
     def _fails(self, keys: Keys, needed: float | None, judges: int = JUDGES) -> bool:
         """Whether judges see the failure, or in the median a score not better than `needed`."""
