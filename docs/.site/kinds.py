@@ -1,5 +1,7 @@
 """Writes the table of random paths, kind by kind, into the pages that have it.
 
+What `weir run` and others say of kinds below the goal follows it (`weir.validation.agreement`).
+
 weir validate --virtual --random 200 --seed 1 --json > validation.json
 python docs/.site/kinds.py validation.json
 
@@ -13,7 +15,7 @@ import re
 import sys
 from pathlib import Path
 
-from weir.validation import spread
+from weir.validation import agreement, spread
 
 ROOT = Path(__file__).parents[2]
 ABREAST = 5
@@ -63,6 +65,7 @@ def main() -> None:
         if changed != 1:
             raise SystemExit(f"{name}: no block <!-- kinds: generated -->")
         path.write_text(text, encoding="utf-8")
+    agreement.FILE.write_text(agreement.written(spreads), encoding="utf-8")
 
 
 if __name__ == "__main__":

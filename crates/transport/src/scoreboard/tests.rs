@@ -92,14 +92,54 @@ impl Checked {
     }
 }
 
+/// Linux's `tcp_skb_sent_after`: the second copy of the first of these segments leaves together with the fourth, whose arrival
+/// shows that the copy is lost.
 #[test]
-fn at_one_instant_the_order_of_new_and_old_data_is_unknown() {
-    let at = |ns, again, end| Transmission::new(Instant::from_nanos(ns), end, again);
-    assert!(at(1, true, 900).precedes(&at(2, false, 100)));
-    assert!(at(1, false, 100).precedes(&at(1, false, 200)));
-    assert!(at(1, true, 100).precedes(&at(1, true, 200)));
-    assert!(!at(1, true, 100).precedes(&at(1, false, 200)));
-    assert!(!at(1, false, 100).precedes(&at(1, true, 200)));
+fn at_one_instant_the_order_is_that_of_the_stream() {
+    let mut board = Checked::new();
+    board.send(3);
+    board.board.lose_first();
+    board.resend_first_lost();
+    board.board.push(board.now, MSS, SendRecord::default());
+    let newest = board.sack(300..400).newest_credible.expect("the fourth arrived");
+    let (lost, spared) = board.board.lose_expired(|sent| sent < newest);
+    assert_eq!((lost, spared), (300, None), "two that were sent once, and the copy");
+}
+
+/// Linux's `tcp_undo_cwnd_reduction`, `tcp_sacktag_one`, `tcp_mark_skb_lost`, `tcp_retransmit_timer`: of four segments two were
+/// sent again, and are not lost after all.
+#[test]
+fn both_copies_count_after_an_undo_until_they_are_acknowledged() {
+    let mut board = Scoreboard::default();
+    board.count_segments_as(u64::from(MSS));
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let time = AckTime { now: at(9), min_rtt: Duration::ZERO, echo_ms: None, highest: 0 };
+    for _ in 0..4 {
+        board.push(at(0), MSS, SendRecord::default());
+    }
+    board.lose_in_flight_below(200);
+    for start in [0, 100] {
+        board.resend(at(1), start, SendRecord::default());
+    }
+    let counts = |board: &Scoreboard| [board.in_flight().get(), board.lost(), board.resent()];
+    assert_eq!(counts(&board), [400, 200, 200]);
+    board.unmark_losses();
+    assert_eq!(counts(&board), [600, 0, 200]);
+    let mut covered = Covered::default();
+    board.sack(100..200, 400, &time, &mut covered);
+    assert_eq!(counts(&board), [500, 0, 200], "its copy is still on its way");
+    board.report_twice(&(100..200), &mut covered);
+    assert_eq!(counts(&board), [400, 0, 100], "the copy has arrived too");
+    board.lose_where(|_, _| true);
+    assert_eq!(counts(&board), [100, 300, 100], "a timeout does not take the copy off");
+    board.resend(at(2), 0, SendRecord::default());
+    assert_eq!(counts(&board), [200, 300, 200]);
+    board.ack_to(200, 400, &time, &mut covered);
+    assert_eq!(counts(&board), [100, 200, 100], "one too many");
+    board.resend(at(3), 200, SendRecord::default());
+    assert_eq!(board.first_lost().map(|sent| sent.start), None, "as much counts as sent again");
+    board.ack_to(400, 400, &time, &mut covered);
+    assert_eq!(counts(&board), [0, 0, 0], "until nothing is outstanding");
 }
 
 #[test]
@@ -153,7 +193,7 @@ fn expiry_goes_by_time_of_transmission_not_by_place() {
     let (lost, spared) = board.board.lose_expired(|sent| sent.sent_at < resent_at);
     board.check();
     assert_eq!((lost, spared.map(|s| s.end())), (200, Some(100)));
-    let soon = Transmission::new(resent_at + Duration::from_millis(1), 0, false);
+    let soon = Transmission { sent_at: resent_at + Duration::from_millis(1), end: 0 };
     assert_eq!(board.board.last_in_flight_before(soon).map(|s| s.end()), Some(100));
 }
 
