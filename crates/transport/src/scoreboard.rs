@@ -50,6 +50,8 @@ pub(crate) struct Scoreboard {
     ever_lost: u64,
     /// The last segment declared lost that has not been taken yet.
     last_loss: Option<(u64, SendRecord)>,
+    /// Transmissions so far.
+    transmissions: u64,
     /// Retransmissions in order of time; those acknowledged or lost since are skipped when met.
     retransmissions: VecDeque<Transmission>,
 }
@@ -73,12 +75,14 @@ impl Scoreboard {
         let start = self.nxt;
         let weight = len.max(self.unit);
         self.total += u64::from(weight);
+        self.transmissions += 1;
         self.segments.push_back(Sent {
             start,
             len,
             weight,
             transmissions: 1,
             sent_at: now,
+            number: self.transmissions,
             record,
             fate: Fate::InFlight,
             is_timed: true,
@@ -91,18 +95,20 @@ impl Scoreboard {
     /// `tcp_send_loss_probe` tags nothing).
     pub(crate) fn resend(&mut self, now: Instant, start: u64, record: SendRecord) -> u32 {
         let index = self.index_of(start);
+        self.transmissions += 1;
         let segment = &mut self.segments[index];
         segment.transmissions += 1;
         segment.sent_at = now;
+        segment.number = self.transmissions;
         segment.record = record;
         segment.is_timed = true;
-        let (len, end) = (segment.len, segment.end());
+        let (len, sent) = (segment.len, segment.transmission());
         if segment.fate == Fate::Lost {
             segment.fate = Fate::Resent;
             self.resent += u64::from(segment.weight);
         }
         if segment.fate == Fate::Resent {
-            self.retransmissions.push_back(Transmission { sent_at: now, end });
+            self.retransmissions.push_back(sent);
         }
         len
     }
@@ -335,8 +341,6 @@ impl Scoreboard {
         for sent in self.retransmissions.iter_mut().filter(|sent| sent.sent_at <= pause.from) {
             sent.sent_at = pause.shift(sent.sent_at);
         }
-        // What left within the pause keeps its time, which may now be the earlier.
-        self.retransmissions.make_contiguous().sort_unstable();
     }
 
     /// Whether the oldest segment was acknowledged selectively, but not cumulatively by the time of a

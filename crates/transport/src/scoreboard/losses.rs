@@ -132,7 +132,7 @@ impl Scoreboard {
     fn find_resent(&self, sent: Transmission) -> Option<usize> {
         self.find_ending_at(sent.end).filter(|index| {
             let segment = &self.segments[*index];
-            matches!(segment.fate, Fate::Resent | Fate::Doubled) && segment.sent_at == sent.sent_at
+            matches!(segment.fate, Fate::Resent | Fate::Doubled) && segment.number == sent.number
         })
     }
 }

@@ -13,8 +13,9 @@ pub(crate) struct Sent {
     pub(super) weight: u32,
     /// How often it was sent.
     pub(crate) transmissions: u32,
-    /// When it was last sent.
+    /// When it was last sent, and the number of that transmission.
     pub(crate) sent_at: Instant,
+    pub(super) number: u64,
     /// What the rate sampler noted then.
     pub(crate) record: SendRecord,
     pub(crate) fate: Fate,
@@ -60,14 +61,16 @@ impl Sent {
     }
 
     pub(super) fn transmission(&self) -> Transmission {
-        Transmission { sent_at: self.sent_at, end: self.end() }
+        Transmission { number: self.number, sent_at: self.sent_at, end: self.end() }
     }
 }
 
-/// One transmission, for time order: at the same instant what is later in the stream counts as later (RFC 8985 §6.2,
-/// Linux's `tcp_skb_sent_after`). What is sent again leaves before new data.
+/// One transmission, in the order in which they left: RACK compares times, and a later number breaks a tie (Linux's
+/// `tcp_skb_sent_after`, whose clock no two transmissions share on a real machine).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Transmission {
+    /// Its number among all.
+    pub(super) number: u64,
     pub(crate) sent_at: Instant,
     /// Where the segment ends in the stream.
     pub(super) end: u64,
