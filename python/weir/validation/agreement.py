@@ -26,7 +26,7 @@ Scenario = Mapping[str, Any]
 Agreement = Mapping[str, Mapping[str, int]]
 
 _FIXED_BUFFER = "64mib"
-"""A receive buffer that nobody set."""
+"""The default of `recv_buffer`."""
 
 
 @cache
