@@ -66,5 +66,10 @@ def test_a_run_says_that_its_kind_is_below_the_goal(
         agreement.measured.cache_clear()
 
 
+def test_kinds_that_were_not_measured_again_stay() -> None:
+    again = [{"kind": "window", "rows": 12, "held": 12}, {"kind": "all", "rows": 12, "held": 12}]
+    assert agreement.joined(LOW, again) == {**LOW, "window": {"rows": 12, "held": 12}}
+
+
 def test_the_file_has_every_kind() -> None:
     assert set(agreement.measured()) == set(KINDS)

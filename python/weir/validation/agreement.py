@@ -17,7 +17,7 @@ from weir import _native
 from weir.kernel.recipe import CONTROLS
 from weir.results.results import Results
 from weir.scenario.source import SIM
-from weir.validation.kinds import PACKET
+from weir.validation.kinds import KINDS, PACKET
 from weir.validation.spread import GOAL, Spread
 
 FILE = Path(__file__).with_name("agreement.json")
@@ -36,14 +36,12 @@ def measured() -> Agreement:
     return found
 
 
-def written(spreads: Sequence[Spread]) -> str:
-    """The file for these kinds."""
-    kinds = {
-        spread["kind"]: {"rows": spread["rows"], "held": spread["held"]}
-        for spread in spreads
-        if spread["kind"] != "all"
-    }
-    return json.dumps(kinds, indent=2) + "\n"
+def joined(known: Agreement, spreads: Sequence[Spread]) -> dict[str, dict[str, int]]:
+    """What was known, with these kinds as they are now, in the order of `KINDS`."""
+    found = {kind: dict(rows) for kind, rows in known.items()}
+    for each in spreads:
+        found[each["kind"]] = {"rows": each["rows"], "held": each["held"]}
+    return {kind: found[kind] for kind in KINDS if kind in found}
 
 
 def cautions(results: Results, agreement: Agreement | None = None) -> list[str]:

@@ -114,7 +114,8 @@ impl Sender {
             rate,
             loss: self.board.take_last_loss().filter(|_| !self.epoch.is_silent()),
             duplicate: digest.duplicate,
-            any_order: self.reordering > DUP_THRESH * self.mss,
+            // A second copy alone is no progress (Linux's `FLAG_FORWARD_PROGRESS`).
+            any_order: self.reordering > DUP_THRESH * self.mss && digest.covered.sacked > 0,
             predicted,
             prior_in_flight,
             round: self.round.count,
