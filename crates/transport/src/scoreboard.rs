@@ -37,7 +37,8 @@ pub(crate) struct Scoreboard {
     sacked: u64,
     lost: u64,
     resent: u64,
-    /// Copies of segments that are not declared lost any more.
+    /// Copies of segments that are not declared lost any more, until these are acknowledged cumulatively; and, until
+    /// nothing is outstanding, those that a timeout sent once more (Linux's `retrans_out` beyond the segments tagged lost).
     doubled: u64,
     /// Bytes that duplicate acknowledgements say have left the path, where nothing is selective.
     duplicates: u64,
@@ -49,6 +50,8 @@ pub(crate) struct Scoreboard {
     ever_lost: u64,
     /// The last segment declared lost that has not been taken yet.
     last_loss: Option<(u64, SendRecord)>,
+    /// Transmissions so far.
+    transmissions: u64,
     /// Retransmissions in order of time; those acknowledged or lost since are skipped when met.
     retransmissions: VecDeque<Transmission>,
 }
@@ -72,14 +75,17 @@ impl Scoreboard {
         let start = self.nxt;
         let weight = len.max(self.unit);
         self.total += u64::from(weight);
+        self.transmissions += 1;
         self.segments.push_back(Sent {
             start,
             len,
             weight,
             transmissions: 1,
             sent_at: now,
+            number: self.transmissions,
             record,
             fate: Fate::InFlight,
+            is_timed: true,
         });
         self.nxt += u64::from(len);
     }
@@ -89,17 +95,20 @@ impl Scoreboard {
     /// `tcp_send_loss_probe` tags nothing).
     pub(crate) fn resend(&mut self, now: Instant, start: u64, record: SendRecord) -> u32 {
         let index = self.index_of(start);
+        self.transmissions += 1;
         let segment = &mut self.segments[index];
         segment.transmissions += 1;
         segment.sent_at = now;
+        segment.number = self.transmissions;
         segment.record = record;
-        let (len, end) = (segment.len, segment.end());
+        segment.is_timed = true;
+        let (len, sent) = (segment.len, segment.transmission());
         if segment.fate == Fate::Lost {
             segment.fate = Fate::Resent;
             self.resent += u64::from(segment.weight);
         }
         if segment.fate == Fate::Resent {
-            self.retransmissions.push_back(Transmission::new(now, end, true));
+            self.retransmissions.push_back(sent);
         }
         len
     }
@@ -144,11 +153,15 @@ impl Scoreboard {
     ) {
         let segment = self.segments[index];
         let weight = u64::from(segment.weight);
-        if segment.fate == Fate::Sacked {
+        if segment.is_sacked() {
             return;
         }
-        self.forget(segment.fate, weight);
-        self.segments[index].fate = Fate::Sacked;
+        if segment.fate == Fate::Doubled {
+            self.segments[index].fate = Fate::DoubledSacked;
+        } else {
+            self.forget(segment.fate, weight);
+            self.segments[index].fate = Fate::Sacked;
+        }
         self.sacked += weight;
         out.sacked += weight;
         out.delivered += weight;
@@ -180,7 +193,7 @@ impl Scoreboard {
             let part = if covered < u64::from(segment.len) { covered } else { u64::MAX };
             let counted = self.uncount(&segment, part);
             karn |= segment.was_retransmitted();
-            if segment.fate != Fate::Sacked {
+            if !segment.is_sacked() {
                 out.delivered += counted;
                 out.note(&segment, cx, cx.echo_ms);
                 if !segment.was_retransmitted() {
@@ -202,11 +215,14 @@ impl Scoreboard {
         if karn {
             out.cum_sent = None;
         }
+        if self.segments.is_empty() {
+            self.doubled = 0;
+        }
         self.una = to;
         self.sacked_ranges.remove_below(to);
         self.lost_hint = self.lost_hint.max(to);
         self.in_flight_hint = self.in_flight_hint.max(to);
-        while self.retransmissions.front().is_some_and(|sent| sent.end() <= to) {
+        while self.retransmissions.front().is_some_and(|sent| sent.end <= to) {
             self.retransmissions.pop_front();
         }
     }
@@ -214,14 +230,26 @@ impl Scoreboard {
     /// What a report that the segments in `copy` arrived twice says of them. One that was acknowledged
     /// selectively below others, before its repetition arrived, was late and not lost
     /// (`tcp_sacktag_one`).
-    pub(crate) fn report_twice(&self, copy: &Range<u64>, out: &mut Covered) -> Dsack {
+    pub(crate) fn report_twice(&mut self, copy: &Range<u64>, out: &mut Covered) -> Dsack {
         // Of those no longer outstanding nothing is known.
         let mut was_resent = copy.end <= self.una;
         let highest = self.highest_sacked();
-        for segment in self.within(copy.clone()).filter(|s| s.was_retransmitted()) {
+        let from = self.segments.partition_point(|sent| sent.end() <= copy.start);
+        let those = self.segments.range_mut(from..).take_while(|sent| sent.start < copy.end);
+        for segment in those.filter(|s| s.was_retransmitted()) {
             was_resent = true;
-            if segment.fate == Fate::Sacked && segment.end() < highest {
+            if segment.is_sacked() && segment.end() < highest {
                 out.note_late(segment.start);
+            }
+            // Both copies have arrived.
+            let now = match segment.fate {
+                Fate::Doubled => Fate::InFlight,
+                Fate::DoubledSacked => Fate::Sacked,
+                other => other,
+            };
+            if now != segment.fate {
+                self.doubled -= u64::from(segment.weight);
+                segment.fate = now;
             }
         }
         Dsack { end: copy.end, was_resent }
@@ -238,6 +266,10 @@ impl Scoreboard {
                 self.resent -= len;
             }
             Fate::Doubled => self.doubled -= len,
+            Fate::DoubledSacked => {
+                self.doubled -= len;
+                self.sacked -= len;
+            }
         }
     }
 
@@ -296,7 +328,9 @@ impl Scoreboard {
         self.lost = 0;
         self.resent = 0;
         self.in_flight_hint = self.una;
-        self.retransmissions.clear();
+        if self.unit == 0 {
+            self.retransmissions.clear();
+        }
     }
 
     /// The sender's time stood still: what it sent before counts from the pause's end.
@@ -307,29 +341,29 @@ impl Scoreboard {
         for sent in self.retransmissions.iter_mut().filter(|sent| sent.sent_at <= pause.from) {
             sent.sent_at = pause.shift(sent.sent_at);
         }
-        // What left within the pause keeps its time, which may now be the earlier.
-        self.retransmissions.make_contiguous().sort_unstable();
     }
 
     /// Whether the oldest segment was acknowledged selectively, but not cumulatively by the time of a
     /// timeout: the receiver no longer has what it reported.
     pub(crate) fn is_reneged(&self) -> bool {
-        self.first().is_some_and(|first| first.fate == Fate::Sacked)
+        self.first().is_some_and(Sent::is_sacked)
     }
 
     /// Takes every selective acknowledgement back (RFC 2018 §8).
     pub(crate) fn forget_sacks(&mut self) {
-        for segment in self.segments.iter_mut().filter(|s| s.fate == Fate::Sacked) {
-            segment.fate = Fate::InFlight;
+        for segment in self.segments.iter_mut().filter(|s| s.is_sacked()) {
+            let is_doubled = segment.fate == Fate::DoubledSacked;
+            segment.fate = if is_doubled { Fate::Doubled } else { Fate::InFlight };
         }
         self.sacked = 0;
         self.sacked_ranges.clear();
         self.in_flight_hint = self.una;
     }
 
-    /// The first segment that is lost and has not been sent again.
+    /// The first segment that is lost and has not been sent again, unless as much as is lost counts as sent again
+    /// (Linux's `tcp_xmit_retransmit_queue`).
     pub(crate) fn first_lost(&mut self) -> Option<Sent> {
-        if self.lost == self.resent {
+        if self.lost <= self.resent() {
             return None;
         }
         let from = self.index_at_or_after(self.lost_hint);

@@ -29,6 +29,7 @@ from weir.running.execution import Execution, RunOptions
 from weir.running.runner import failure_text
 from weir.scenario.source import KERNEL, NETEM, VIRTUAL
 from weir.scenario.sweep import Plan
+from weir.validation import agreement
 
 
 class Reporting(Enum):
@@ -167,7 +168,9 @@ def _import_report() -> None:
 def finish(
     results: Results, report: Reporting, *, quiet: bool, relevant: float = contrasts.RELEVANT
 ) -> None:
-    """Draws the report, prints its path, and fails if any run failed."""
+    """Draws the report, prints its path and cautions, and fails if any run failed."""
+    for caution in agreement.cautions(results):
+        output.note(caution, quiet=quiet)
     if report is Reporting.NONE:
         output.note(f"Results: {results.path}", quiet=quiet)
     else:

@@ -55,7 +55,7 @@ pub(super) struct Progress {
     pub(super) growing: bool,
     /// Whether the window cannot advance before what it made readable is read.
     pub(super) hampered: bool,
-    /// The window to offer: half of it bounds the quick acknowledgements.
+    /// The window that was offered last: half of it bounds the quick acknowledgements (`tcp_incr_quickack`).
     pub(super) window: u64,
     /// The round trip as data shows it, where it is measured (`rcv_rtt_est`).
     pub(super) rtt: Option<Duration>,

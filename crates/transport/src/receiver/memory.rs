@@ -6,7 +6,7 @@
 //! window = min(limit, buffer - taken * segments)       at each acknowledgement, never less than was offered
 //! whole segments of it                                 if the largest window needs no scaling (`__tcp_select_window`)
 //! limit += min(2 payload, window - limit)              for each segment (`tcp_grow_window`)
-//! limit <= buffer - mss                                of a buffer that may grow, before it does
+//! limit <= buffer - mss                                before it grows, or is measured
 //! ```
 //!
 //! Source: Linux 6.1 and 6.12, `tcp_grow_window`, `tcp_win_from_space`, `__tcp_select_window`, `tcp_init_buffer_space`.

@@ -193,7 +193,7 @@ impl Receiver {
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
-                window: self.edge().saturating_sub(self.rcv_nxt()),
+                window: if self.offered_edge > 0 { self.offered } else { self.edge() },
                 rtt: self.autotune.as_ref().and_then(|autotune| autotune.rtt()),
                 position: Position {
                     start: offset,
@@ -278,6 +278,10 @@ impl Receiver {
     /// The connection is established.
     pub(crate) fn on_established(&mut self, now: Instant) {
         self.window_limit = self.window_limit.min(self.window_clamp);
+        if self.is_measured {
+            // By the first segment with data.
+            self.window_clamp = self.buffer;
+        }
         if let Some(autotune) = &mut self.autotune {
             autotune.on_established(now);
         }
@@ -459,28 +463,34 @@ impl Receiver {
     }
 }
 
-/// Linux offers whole segments of its buffer, before 6.11 at most 64 KB at first
-/// (`tcp_select_initial_window`); other receivers offer all that they have.
+/// Linux offers whole segments of its buffer, before 6.11 at most 64 KB at first (`tcp_select_initial_window`); other
+/// receivers offer all that they have. What a buffer that may grow begins with is given as it is.
 fn first_window(config: &Config) -> u64 {
     let (buffer, mss) = (config.recv_buffer.get(), u64::from(config.mss));
-    let usual = match config.delayed_ack() {
-        DelayedAck::Linux if buffer > mss => (buffer - buffer % mss).min(u64::from(u16::MAX)),
-        DelayedAck::Linux => buffer,
-        DelayedAck::Off | DelayedAck::Rfc1122 | DelayedAck::Frequency(_) => buffer,
-    };
-    buffer.min(config.initial_recv_window.map_or(usual, Bytes::get))
+    let is_linux = config.delayed_ack() == DelayedAck::Linux;
+    let whole = |window: u64| if is_linux && window > mss { window - window % mss } else { window };
+    match config.initial_recv_window {
+        Some(first) if config.max_recv_buffer.is_some() => first.get().min(buffer),
+        Some(first) => whole(first.get().min(buffer)),
+        None if is_linux => whole(buffer).min(u64::from(u16::MAX)),
+        None => buffer,
+    }
 }
 
-/// Linux keeps a segment of a buffer back (`tcp_init_buffer_space`): until that grows, since 6.5 until the memory of
-/// segments is measured.
+/// Linux keeps a segment of what it offers at first back (`tcp_init_buffer_space`): until the buffer grows, since 6.5
+/// until the memory of segments is measured. The first window of a buffer that may grow is given without it.
 fn first_clamp(config: &Config) -> u64 {
     let buffer = config.recv_buffer.get();
-    if config.initial_recv_window.is_some() || config.delayed_ack() != DelayedAck::Linux {
+    let first = config.initial_recv_window;
+    if config.delayed_ack() != DelayedAck::Linux
+        || (first.is_some() && config.max_recv_buffer.is_some())
+    {
         return buffer;
     }
+    let first = first.map_or(buffer, Bytes::get);
     // As the option says it, without what other options take (`advmss`).
     let mss = u64::from(config.mss) + if config.timestamps { 12 } else { 0 };
-    buffer.saturating_sub(mss).max(2 * mss).min(buffer)
+    first.saturating_sub(mss).max(2 * mss).min(first)
 }
 
 #[cfg(test)]

@@ -335,7 +335,8 @@ impl Epoch {
     pub(crate) fn settle(&mut self, board: &Scoreboard) {
         if self.is_closed() {
             self.forget_old_retransmissions(board);
-            let calm = board.sacked() == 0 && board.lost() == 0;
+            // Copies that count although nothing is lost (Linux's `tcp_try_keep_open`).
+            let calm = board.sacked() == 0 && board.lost() == 0 && board.resent() == 0;
             self.state = if calm { RecoveryState::Open } else { RecoveryState::Disorder };
         }
     }

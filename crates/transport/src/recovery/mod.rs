@@ -61,15 +61,30 @@ pub(crate) trait LossRecovery: CloneScheme + fmt::Debug + Send {
     fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> Found;
 
     /// Reads an acknowledgement after which nothing is to be marked lost ([`EpochChange::waits`]).
-    fn on_ack_without_search(&mut self, _cx: &RecoveryCx, _board: &Scoreboard, _ack: &AckSummary) {}
+    fn on_ack_without_search(
+        &mut self,
+        _cx: &RecoveryCx,
+        _board: &Scoreboard,
+        _ack: &AckSummary,
+    ) -> Found {
+        Found::default()
+    }
 
     /// An episode begins, which ends that of a probe: whether the probe sent a segment again.
     fn end_probe(&mut self) -> bool {
         false
     }
 
-    /// Data was sent, for the first time or again; called if [`Profile::follows_sending`].
-    fn on_sent(&mut self, _cx: &RecoveryCx, _board: &Scoreboard) {}
+    /// New data was sent; called if [`Profile::follows_sending`].
+    fn on_sent(&mut self, _cx: &RecoveryCx, _board: &Scoreboard) -> Countdown {
+        Countdown::FromNow
+    }
+
+    /// Data was sent again, the oldest or other; called if [`Profile::follows_sending`].
+    fn on_resent(&mut self, _now: Instant, _is_oldest: bool) {}
+
+    /// A probe was sent; the stream ends here now.
+    fn on_probe_sent(&mut self, _end: u64) {}
 
     /// The next deadline: by default the retransmission timeout alone.
     fn next_timeout(&self, timers: &TimerCx) -> Option<Instant> {
@@ -79,11 +94,6 @@ pub(crate) trait LossRecovery: CloneScheme + fmt::Debug + Send {
     /// A deadline passed.
     fn on_timeout(&mut self, cx: &RecoveryCx, _board: &mut Scoreboard) -> Expired {
         default_timeout(cx)
-    }
-
-    /// Whether a timer runs that decides what is lost, before the retransmission timeout.
-    fn is_waiting(&self) -> bool {
-        false
     }
 
     /// The sender's time stood still: what it set and noted before counts from the pause's end.
@@ -174,6 +184,8 @@ pub(crate) struct AckSummary {
     pub(crate) dsack: Option<Dsack>,
     /// An episode turned out to be unfounded.
     pub(crate) undone: bool,
+    /// It starts the retransmission timer anew.
+    pub(crate) sets_timer: bool,
 }
 
 /// What a scheme found.
@@ -185,6 +197,19 @@ pub(crate) struct Found {
     pub(crate) again: bool,
     /// A loss was repaired by the probe that revealed it (RFC 8985 §7.4.2).
     pub(crate) repaired_by_probe: bool,
+    /// What becomes of the retransmission timer.
+    pub(crate) countdown: Countdown,
+}
+
+/// From when the retransmission timer counts that starts anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Countdown {
+    #[default]
+    FromNow,
+    /// From when the oldest segment left, because the timer waited for something else (Linux's `tcp_rearm_rto`).
+    FromOldest,
+    /// It does not: the timer waits for something else now.
+    Superseded,
 }
 
 /// What a deadline meant.
@@ -198,6 +223,8 @@ pub(crate) enum Expired {
     SegmentTimeout { lost: u64, oldest: bool },
     /// A tail loss probe is due.
     Probe,
+    /// A timer other than the retransmission timer, which showed nothing.
+    InVain,
     /// The retransmission timer.
     Timeout,
 }

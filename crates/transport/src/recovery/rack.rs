@@ -26,7 +26,8 @@ use weir_units::{Duration, Instant};
 
 use super::describe::word_parameters;
 use super::{
-    AckSummary, DUP_THRESH, Expired, Found, LossRecovery, Profile, PrrRule, RecoveryCx, TimerCx,
+    AckSummary, Countdown, DUP_THRESH, Expired, Found, LossRecovery, Profile, PrrRule, RecoveryCx,
+    TimerCx,
 };
 use crate::on_tick;
 use crate::pause::Pause;
@@ -89,9 +90,16 @@ pub(super) struct Rack {
     dsack_round_end: Option<u64>,
     /// Losses are being repaired.
     recovering: bool,
-    reo_deadline: Option<Instant>,
-    probe_deadline: Option<Instant>,
+    awaited: Awaited,
     probe: Option<Probe>,
+}
+
+/// What the one timer waits for (Linux's `icsk_pending`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaited {
+    Timeout,
+    Reordering(Instant),
+    Probe(Instant),
 }
 
 /// A tail loss probe that is out.
@@ -101,6 +109,13 @@ struct Probe {
     high: u64,
     /// Whether it sent old data again.
     resent: bool,
+}
+
+/// What has left just before a probe is scheduled.
+#[derive(Clone, Copy, Debug)]
+enum Left {
+    Nothing,
+    NewData,
 }
 
 /// When a timer that is set for `wait` fires.
@@ -136,8 +151,7 @@ impl Rack {
             reo_wnd_persist: 0,
             dsack_round_end: None,
             recovering: false,
-            reo_deadline: None,
-            probe_deadline: None,
+            awaited: Awaited::Timeout,
             probe: None,
         }
     }
@@ -157,79 +171,111 @@ impl LossRecovery for Rack {
     fn on_ack(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> Found {
         self.adapt_reo_wnd(cx, board, ack);
         let repaired_by_probe = self.judge_probe(cx, board, ack);
-        let lost = match self.config.detection {
+        let before = self.awaited;
+        let (lost, waits) = match self.config.detection {
             Detection::Time => self.advance(cx, board, ack),
             Detection::Count => match board.sacked_above(u64::from(DUP_THRESH - 1) * cx.mss) {
-                Some(boundary) => board.lose_in_flight_below(boundary),
-                None => 0,
+                Some(boundary) => (board.lose_in_flight_below(boundary), false),
+                None => (0, false),
             },
         };
-        if ack.covered.cum_acked > 0 {
-            self.probe_deadline = None;
-            self.schedule_probe(cx, board);
-        }
+        let countdown =
+            if waits { Countdown::Superseded } else { self.set_timer(cx, board, ack, before) };
         self.recovering |= lost > 0;
-        Found { lost, repaired_by_probe, ..Found::default() }
+        Found { lost, repaired_by_probe, countdown, ..Found::default() }
     }
 
-    fn on_ack_without_search(&mut self, cx: &RecoveryCx, board: &Scoreboard, ack: &AckSummary) {
+    fn on_ack_without_search(
+        &mut self,
+        cx: &RecoveryCx,
+        board: &Scoreboard,
+        ack: &AckSummary,
+    ) -> Found {
         self.adapt_reo_wnd(cx, board, ack);
         self.learn(cx, ack);
+        let countdown = self.set_timer(cx, board, ack, self.awaited);
+        Found { countdown, ..Found::default() }
     }
 
     fn end_probe(&mut self) -> bool {
         self.probe.take().is_some_and(|probe| probe.resent)
     }
 
-    fn on_sent(&mut self, cx: &RecoveryCx, board: &Scoreboard) {
-        self.schedule_probe(cx, board);
+    /// Linux's `tcp_event_new_data_sent`, then `tcp_schedule_loss_probe`.
+    fn on_sent(&mut self, cx: &RecoveryCx, board: &Scoreboard) -> Countdown {
+        if let Some(probe) = self.probe_at(cx, board, Left::NewData) {
+            self.awaited = Awaited::Probe(probe);
+        } else if matches!(self.awaited, Awaited::Probe(_)) {
+            self.awaited = Awaited::Timeout;
+            return Countdown::FromOldest;
+        }
+        Countdown::FromNow
+    }
+
+    fn on_resent(&mut self, _now: Instant, is_oldest: bool) {
+        if is_oldest && matches!(self.awaited, Awaited::Probe(_)) {
+            self.awaited = Awaited::Timeout;
+        }
+    }
+
+    fn on_probe_sent(&mut self, end: u64) {
+        self.awaited = Awaited::Timeout;
+        if let Some(probe) = &mut self.probe {
+            probe.high = end;
+        }
     }
 
     fn next_timeout(&self, timers: &TimerCx) -> Option<Instant> {
         let rto = timers.rto_deadline?;
-        // One that was scheduled while all was calm may still go out when SACKs begin to come in.
-        let probe = self.probe_deadline.filter(|_| !timers.is_recovering);
-        // Linux has one timer: while a probe waits, there is no timeout.
-        Instant::earlier(self.reo_deadline, probe.or(Some(rto)))
+        Some(match self.awaited {
+            Awaited::Reordering(at) => at,
+            // One that was scheduled while all was calm may still go out when SACKs begin to come in.
+            Awaited::Probe(at) if !timers.is_recovering => at,
+            Awaited::Probe(_) | Awaited::Timeout => rto,
+        })
     }
 
     fn on_timeout(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> Expired {
-        if self.reo_deadline.is_some_and(|at| at <= cx.now) {
-            self.reo_deadline = None;
-            let lost = self.detect(cx, board);
-            self.recovering |= lost > 0;
-            return if lost > 0 {
-                Expired::Lost(lost, Cause::FastRetransmit)
-            } else {
-                Expired::Nothing
-            };
-        }
-        let due = |at: Instant| at <= cx.now;
-        if self.probe_deadline.is_some_and(due) && !cx.is_recovering() {
-            self.probe_deadline = None;
-            if self.probe.is_none() && !board.is_empty() {
-                let end = board.nxt();
-                self.probe = Some(Probe { high: end, resent: !cx.new_data });
-                return Expired::Probe;
+        match self.awaited {
+            Awaited::Reordering(at) if at > cx.now => Expired::Nothing,
+            Awaited::Reordering(_) => {
+                self.awaited = Awaited::Timeout;
+                let (lost, _) = self.detect(cx, board);
+                if cx.host_profile == HostProfile::Kernel {
+                    // Whatever is still waited for (Linux's `tcp_rack_reo_timeout`).
+                    self.awaited = Awaited::Timeout;
+                }
+                self.recovering |= lost > 0;
+                if lost > 0 { Expired::Lost(lost, Cause::FastRetransmit) } else { Expired::InVain }
+            }
+            Awaited::Probe(at) if !cx.is_recovering() => {
+                if at > cx.now {
+                    return Expired::Nothing;
+                }
+                self.awaited = Awaited::Timeout;
+                if self.probe.is_some() || board.is_empty() {
+                    return Expired::InVain;
+                }
+                self.probe = Some(Probe { high: board.nxt(), resent: !cx.new_data });
+                Expired::Probe
+            }
+            Awaited::Probe(_) | Awaited::Timeout => {
+                if cx.rto_deadline.is_none_or(|at| at > cx.now) {
+                    return Expired::Nothing;
+                }
+                self.awaited = Awaited::Timeout;
+                self.recovering = true;
+                Expired::Timeout
             }
         }
-        if cx.rto_deadline.is_some_and(due) && (self.probe_deadline.is_none() || cx.is_recovering())
-        {
-            self.reo_deadline = None;
-            self.probe_deadline = None;
-            self.recovering = true;
-            return Expired::Timeout;
-        }
-        Expired::Nothing
-    }
-
-    fn is_waiting(&self) -> bool {
-        self.reo_deadline.is_some()
     }
 
     fn postpone(&mut self, pause: Pause) {
-        self.reo_deadline = self.reo_deadline.map(|at| pause.put_off(at));
-        self.probe_deadline = self.probe_deadline.map(|at| pause.put_off(at));
+        self.awaited = match self.awaited {
+            Awaited::Reordering(at) => Awaited::Reordering(pause.put_off(at)),
+            Awaited::Probe(at) => Awaited::Probe(pause.put_off(at)),
+            Awaited::Timeout => Awaited::Timeout,
+        };
     }
 
     /// RFC 8985 §6.3, without its window as in Linux: what left within the last round trip is not given up yet.
@@ -240,10 +286,37 @@ impl LossRecovery for Rack {
 }
 
 impl Rack {
-    /// RFC 8985 §6.2 step 2, then 5.
-    fn advance(&mut self, cx: &RecoveryCx, board: &mut Scoreboard, ack: &AckSummary) -> u64 {
+    /// RFC 8985 §6.2 step 2, then 5: the bytes lost, and whether the timer waits for more.
+    fn advance(
+        &mut self,
+        cx: &RecoveryCx,
+        board: &mut Scoreboard,
+        ack: &AckSummary,
+    ) -> (u64, bool) {
         // What an undo has unmarked may be lost by the wider window too (Linux's `rack.advanced`).
-        if self.learn(cx, ack) || ack.undone { self.detect(cx, board) } else { 0 }
+        if self.learn(cx, ack) || ack.undone { self.detect(cx, board) } else { (0, false) }
+    }
+
+    /// An acknowledgement sets the timer unless a wait for reordering begins with it: for a probe, or for the
+    /// timeout, which counts from the oldest segment if the timer waited for anything else `before` (Linux's
+    /// `tcp_set_xmit_timer`, `tcp_rearm_rto`).
+    fn set_timer(
+        &mut self,
+        cx: &RecoveryCx,
+        board: &Scoreboard,
+        ack: &AckSummary,
+        before: Awaited,
+    ) -> Countdown {
+        if !ack.sets_timer {
+            return Countdown::FromNow;
+        }
+        let probe = self.probe_at(cx, board, Left::Nothing);
+        self.awaited = probe.map_or(Awaited::Timeout, Awaited::Probe);
+        if probe.is_some() || before == Awaited::Timeout {
+            Countdown::FromNow
+        } else {
+            Countdown::FromOldest
+        }
     }
 
     /// RFC 8985 §6.2 step 2: whether anything arrived that shows the state of the path.
@@ -255,19 +328,19 @@ impl Rack {
     }
 
     /// RFC 8985 §6.2 step 5: marks what is overdue; the last that is not yet arms the timer.
-    fn detect(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> u64 {
-        let Some(newest) = self.newest else { return 0 };
+    fn detect(&mut self, cx: &RecoveryCx, board: &mut Scoreboard) -> (u64, bool) {
+        let Some(newest) = self.newest else { return (0, false) };
         let patience = self.rtt + self.reo_wnd(cx, board.sacked());
-        let (lost, spared) = board.lose_expired(|sent| {
-            sent.precedes(&newest) && sent.sent_at.saturating_add(patience) <= cx.now
-        });
-        let waits = spared.filter(|sent| sent.precedes(&newest));
+        let (lost, spared) = board
+            .lose_expired(|sent| sent < newest && sent.sent_at.saturating_add(patience) <= cx.now);
+        let waits = spared.filter(|sent| *sent < newest);
         let last = waits.and_then(|_| board.last_in_flight_before(newest));
-        self.reo_deadline = last.map(|sent| {
+        if let Some(sent) = last {
             let overdue = sent.sent_at.saturating_add(patience + slack(cx));
-            fires(cx, overdue.saturating_since(cx.now))
-        });
-        lost
+            let wait = overdue.saturating_since(cx.now).min(cx.base_rto);
+            self.awaited = Awaited::Reordering(fires(cx, wait));
+        }
+        (lost, last.is_some())
     }
 
     /// RFC 8985 §6.2 step 4.
@@ -304,19 +377,25 @@ impl Rack {
         ack.dsack.zip(self.probe).is_some_and(|(dsack, probe)| dsack.end == probe.high)
     }
 
-    /// RFC 8985 §7.2, timed as Linux's `tcp_schedule_loss_probe`. One that is pending stays so while
-    /// SACKs come in.
-    fn schedule_probe(&mut self, cx: &RecoveryCx, board: &Scoreboard) {
+    /// When the tail is to be probed, if all is calm: RFC 8985 §7.2, timed as Linux's `tcp_schedule_loss_probe`, which
+    /// counts the timeout that may come earlier from now, or when new data left from the oldest segment.
+    fn probe_at(&self, cx: &RecoveryCx, board: &Scoreboard, left: Left) -> Option<Instant> {
         let calm = matches!(cx.state, RecoveryState::Open | RecoveryState::Cwr);
-        let (Some(first), Some(srtt)) = (board.first(), cx.srtt) else { return };
+        let (first, srtt) = (board.first()?, cx.srtt?);
         if !calm || !cx.sack || self.config.tlp == Tlp::Off {
-            return;
+            return None;
         }
         let alone = first.end() == board.nxt();
         let margin = if alone { cx.min_rto } else { slack(cx) };
         let wait = srtt * 2 + margin;
-        let rto = cx.rto_deadline.map(|rto| rto.saturating_since(cx.now));
-        self.probe_deadline = Some(fires(cx, rto.map_or(wait, |rto| rto.min(wait))));
+        let rto = match (left, cx.host_profile) {
+            (Left::NewData, HostProfile::Kernel) => {
+                let over = first.sent_at.saturating_add(cx.base_rto);
+                (over > cx.now).then(|| over.saturating_since(cx.now))
+            }
+            _ => cx.rto_deadline.map(|rto| rto.saturating_since(cx.now)),
+        };
+        Some(fires(cx, rto.map_or(wait, |rto| rto.min(wait))))
     }
 
     /// RFC 8985 §7.4: whether an acknowledgement ends the probe, and whether the probe repaired a loss

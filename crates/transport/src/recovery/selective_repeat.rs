@@ -6,7 +6,7 @@
 
 use weir_units::Instant;
 
-use super::{AckSummary, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
+use super::{AckSummary, Countdown, Expired, Found, LossRecovery, Profile, RecoveryCx, TimerCx};
 use crate::pause::Pause;
 use crate::scoreboard::Scoreboard;
 
@@ -34,8 +34,13 @@ impl LossRecovery for SelectiveRepeat {
         Found::default()
     }
 
-    fn on_sent(&mut self, cx: &RecoveryCx, _board: &Scoreboard) {
+    fn on_sent(&mut self, cx: &RecoveryCx, _board: &Scoreboard) -> Countdown {
         self.oldest.get_or_insert(cx.now);
+        Countdown::FromNow
+    }
+
+    fn on_resent(&mut self, now: Instant, _is_oldest: bool) {
+        self.oldest.get_or_insert(now);
     }
 
     fn next_timeout(&self, timers: &TimerCx) -> Option<Instant> {

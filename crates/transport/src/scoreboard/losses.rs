@@ -8,7 +8,7 @@ impl Scoreboard {
         let segment = &mut self.segments[index];
         let weight = u64::from(segment.weight);
         match segment.fate {
-            Fate::Sacked | Fate::Lost => return 0,
+            Fate::Sacked | Fate::DoubledSacked | Fate::Lost => return 0,
             Fate::InFlight => self.lost += weight,
             Fate::Resent => self.resent -= weight,
             Fate::Doubled => {
@@ -36,14 +36,19 @@ impl Scoreboard {
         self.lose(self.index_of(start))
     }
 
-    /// Declares lost, of all that is not selectively acknowledged, what `choose` picks.
+    /// Declares lost, of all that is not selectively acknowledged, what `choose` picks. A timeout sends the oldest once
+    /// more although a copy of it is on its way; that copy is never taken off again (Linux's `tcp_retransmit_timer`).
     pub(crate) fn lose_where(&mut self, mut choose: impl FnMut(usize, &Sent) -> bool) -> u64 {
         let mut lost = 0;
         for index in 0..self.segments.len() {
             if choose(index, &self.segments[index]) {
+                let is_doubled = self.segments[index].fate == Fate::Doubled;
                 lost += self.lose(index);
-                if self.segments[index].fate == Fate::Resent {
-                    self.lose(index);
+                if index == 0 && is_doubled {
+                    let oldest = &mut self.segments[0];
+                    oldest.fate = Fate::Lost;
+                    self.resent -= u64::from(oldest.weight);
+                    self.doubled += u64::from(oldest.weight);
                 }
             }
         }
@@ -85,13 +90,14 @@ impl Scoreboard {
         // Segments sent once are in order of time among themselves …
         let mut index = self.index_at_or_after(self.in_flight_hint);
         while let Some(segment) = self.segments.get(index) {
-            if segment.is_in_flight() {
+            if segment.fate == Fate::InFlight && segment.is_timed {
                 let sent = segment.transmission();
                 if !expired(sent) {
                     spared = Some(sent);
                     break;
                 }
                 lost += self.lose(index);
+                self.segments[index].is_timed = self.unit == 0;
             }
             index += 1;
         }
@@ -104,6 +110,7 @@ impl Scoreboard {
                     break;
                 }
                 lost += self.lose(index);
+                self.segments[index].is_timed = self.unit == 0;
             }
             self.retransmissions.pop_front();
         }
@@ -112,20 +119,20 @@ impl Scoreboard {
 
     /// The last transmission before `limit` that is still on its way.
     pub(crate) fn last_in_flight_before(&self, limit: Transmission) -> Option<Transmission> {
-        let newest_first = self.segments.iter().rev().filter(|s| s.is_in_flight());
-        let once = newest_first.map(Sent::transmission).find(|sent| sent.precedes(&limit));
+        let newest_first =
+            self.segments.iter().rev().filter(|s| s.fate == Fate::InFlight && s.is_timed);
+        let once = newest_first.map(Sent::transmission).find(|sent| *sent < limit);
         let again = self.retransmissions.iter().rev().copied();
-        let again = again
-            .filter(|sent| sent.precedes(&limit))
-            .find(|sent| self.find_resent(*sent).is_some());
+        let again =
+            again.filter(|sent| *sent < limit).find(|sent| self.find_resent(*sent).is_some());
         once.max(again)
     }
 
     /// Where the segment is of which `sent` is the newest copy, and on its way.
     fn find_resent(&self, sent: Transmission) -> Option<usize> {
-        self.find_ending_at(sent.end()).filter(|index| {
+        self.find_ending_at(sent.end).filter(|index| {
             let segment = &self.segments[*index];
-            segment.fate == Fate::Resent && segment.sent_at == sent.sent_at
+            matches!(segment.fate, Fate::Resent | Fate::Doubled) && segment.number == sent.number
         })
     }
 }

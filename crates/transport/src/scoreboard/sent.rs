@@ -13,11 +13,15 @@ pub(crate) struct Sent {
     pub(super) weight: u32,
     /// How often it was sent.
     pub(crate) transmissions: u32,
-    /// When it was last sent.
+    /// When it was last sent, and the number of that transmission.
     pub(crate) sent_at: Instant,
+    pub(super) number: u64,
     /// What the rate sampler noted then.
     pub(crate) record: SendRecord,
     pub(crate) fate: Fate,
+    /// RACK looks at it: not at what it has declared lost, if an undo takes that back, until it is sent again
+    /// (`tsorted_sent_queue`).
+    pub(super) is_timed: bool,
 }
 
 /// What is believed of an outstanding segment.
@@ -34,6 +38,8 @@ pub(crate) enum Fate {
     /// Sent again, and not declared lost any more: both count as on their way (Linux's `tcp_undo_cwnd_reduction` leaves
     /// `retrans_out`).
     Doubled,
+    /// Such a segment, acknowledged selectively: its copy counts on (Linux's `tcp_sacktag_one`).
+    DoubledSacked,
 }
 
 impl Sent {
@@ -46,40 +52,26 @@ impl Sent {
         matches!(self.fate, Fate::InFlight | Fate::Doubled)
     }
 
+    pub(crate) fn is_sacked(&self) -> bool {
+        matches!(self.fate, Fate::Sacked | Fate::DoubledSacked)
+    }
+
     pub(crate) fn was_retransmitted(&self) -> bool {
         self.transmissions > 1
     }
 
     pub(super) fn transmission(&self) -> Transmission {
-        Transmission::new(self.sent_at, self.end(), self.was_retransmitted())
+        Transmission { number: self.number, sent_at: self.sent_at, end: self.end() }
     }
 }
 
-/// One transmission, for time order. At the same instant retransmissions count as later than new data,
-/// and what is later in the stream as later.
+/// One transmission, in the order in which they left: RACK compares times, and a later number breaks a tie (Linux's
+/// `tcp_skb_sent_after`, whose clock no two transmissions share on a real machine).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Transmission {
+    /// Its number among all.
+    pub(super) number: u64,
     pub(crate) sent_at: Instant,
-    /// Where the segment ends in the stream; the highest bit says that it was sent before. One number,
-    /// because transmissions are compared for every segment acknowledged.
-    place: u64,
-}
-
-impl Transmission {
-    const AGAIN: u64 = 1 << 63;
-
-    pub(crate) fn new(sent_at: Instant, end: u64, again: bool) -> Self {
-        Self { sent_at, place: end | if again { Self::AGAIN } else { 0 } }
-    }
-
-    pub(super) fn end(&self) -> u64 {
-        self.place & !Self::AGAIN
-    }
-
-    /// Whether it certainly left before `other`: it is unknown in which order new and old data left
-    /// at the same instant.
-    pub(crate) fn precedes(&self, other: &Self) -> bool {
-        let alike = (self.place ^ other.place) < Self::AGAIN;
-        self.sent_at < other.sent_at || (alike && self < other)
-    }
+    /// Where the segment ends in the stream.
+    pub(super) end: u64,
 }

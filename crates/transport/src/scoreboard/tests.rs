@@ -92,14 +92,58 @@ impl Checked {
     }
 }
 
+/// The second copy of the first of these segments leaves together with the fourth and the fifth, between them: the arrival
+/// of the fourth says nothing of it, that of the fifth that it is lost.
 #[test]
-fn at_one_instant_the_order_of_new_and_old_data_is_unknown() {
-    let at = |ns, again, end| Transmission::new(Instant::from_nanos(ns), end, again);
-    assert!(at(1, true, 900).precedes(&at(2, false, 100)));
-    assert!(at(1, false, 100).precedes(&at(1, false, 200)));
-    assert!(at(1, true, 100).precedes(&at(1, true, 200)));
-    assert!(!at(1, true, 100).precedes(&at(1, false, 200)));
-    assert!(!at(1, false, 100).precedes(&at(1, true, 200)));
+fn at_one_instant_the_order_is_that_of_leaving() {
+    let mut board = Checked::new();
+    board.send(3);
+    board.board.lose_where(|_, _| true);
+    board.tick();
+    let now = board.now;
+    board.board.push(now, MSS, SendRecord::default());
+    board.board.resend(now, 0, SendRecord::default());
+    board.board.push(now, MSS, SendRecord::default());
+    for (sacked, lost) in [(300..400, 0), (400..500, 100)] {
+        let newest = board.sack(sacked).newest_credible.expect("one has arrived");
+        assert_eq!(board.board.lose_expired(|sent| sent < newest).0, lost);
+    }
+}
+
+/// Linux's `tcp_undo_cwnd_reduction`, `tcp_sacktag_one`, `tcp_mark_skb_lost`, `tcp_retransmit_timer`: of four segments two were
+/// sent again, and are not lost after all.
+#[test]
+fn both_copies_count_after_an_undo_until_they_are_acknowledged() {
+    let mut board = Scoreboard::default();
+    board.count_segments_as(u64::from(MSS));
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    let time = AckTime { now: at(9), min_rtt: Duration::ZERO, echo_ms: None, highest: 0 };
+    for _ in 0..4 {
+        board.push(at(0), MSS, SendRecord::default());
+    }
+    board.lose_in_flight_below(200);
+    for start in [0, 100] {
+        board.resend(at(1), start, SendRecord::default());
+    }
+    let counts = |board: &Scoreboard| [board.in_flight().get(), board.lost(), board.resent()];
+    assert_eq!(counts(&board), [400, 200, 200]);
+    board.unmark_losses();
+    assert_eq!(counts(&board), [600, 0, 200]);
+    let mut covered = Covered::default();
+    board.sack(100..200, 400, &time, &mut covered);
+    assert_eq!(counts(&board), [500, 0, 200], "its copy is still on its way");
+    board.report_twice(&(100..200), &mut covered);
+    assert_eq!(counts(&board), [400, 0, 100], "the copy has arrived too");
+    board.lose_where(|_, _| true);
+    assert_eq!(counts(&board), [100, 300, 100], "a timeout does not take the copy off");
+    board.resend(at(2), 0, SendRecord::default());
+    assert_eq!(counts(&board), [200, 300, 200]);
+    board.ack_to(200, 400, &time, &mut covered);
+    assert_eq!(counts(&board), [100, 200, 100], "one too many");
+    board.resend(at(3), 200, SendRecord::default());
+    assert_eq!(board.first_lost().map(|sent| sent.start), None, "as much counts as sent again");
+    board.ack_to(400, 400, &time, &mut covered);
+    assert_eq!(counts(&board), [0, 0, 0], "until nothing is outstanding");
 }
 
 #[test]
@@ -152,9 +196,9 @@ fn expiry_goes_by_time_of_transmission_not_by_place() {
     // All originals are older than the retransmission of the first.
     let (lost, spared) = board.board.lose_expired(|sent| sent.sent_at < resent_at);
     board.check();
-    assert_eq!((lost, spared.map(|s| s.end())), (200, Some(100)));
-    let soon = Transmission::new(resent_at + Duration::from_millis(1), 0, false);
-    assert_eq!(board.board.last_in_flight_before(soon).map(|s| s.end()), Some(100));
+    assert_eq!((lost, spared.map(|s| s.end)), (200, Some(100)));
+    let soon = Transmission { number: u64::MAX, sent_at: resent_at, end: 0 };
+    assert_eq!(board.board.last_in_flight_before(soon).map(|s| s.end), Some(100));
 }
 
 /// What one acknowledgement reports for the first time did not overtake what it acknowledges.

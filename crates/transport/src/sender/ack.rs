@@ -8,7 +8,7 @@ use weir_units::{Bytes, Duration, Echo, Instant};
 use super::{Sender, silence};
 use crate::HostProfile;
 use crate::policy::SendPermission;
-use crate::recovery::{AckSummary, EpochChange, Found, Prr, PrrRule};
+use crate::recovery::{AckSummary, Countdown, EpochChange, Found, Prr, PrrRule};
 use crate::scoreboard::{AckTime, Covered};
 use crate::segment::SackBlocks;
 use crate::stats::Stats;
@@ -66,7 +66,11 @@ impl Sender {
         {
             self.held.on_return(self.board.nxt());
         }
+        if digest.covered.cum_acked == 0 {
+            self.timers.keep_length(&self.rtt);
+        }
         let rtt = self.update_rtt(now, &digest, ack.echo);
+        digest.sets_timer = self.sets_timer(&digest, rtt);
         let mut rate = self.sampler.on_ack(
             now,
             Bytes(digest.covered.delivered),
@@ -84,7 +88,7 @@ impl Sender {
         let echo = ack.echo.map(|(echo, _)| echo);
         let turn = self.epoch.on_ack(&mut self.board, &digest, echo, self.profile, unsent);
         let found = self.find_losses(now, &mut digest, turn);
-        self.restart_timer_after_sack(now, &digest, rtt);
+        self.set_timer(now, &digest, found.countdown);
         stats.lost_bytes += found.lost;
         if found.lost > 0
             && let Some(most) = self.pacing.catch_up_after_loss
@@ -110,7 +114,8 @@ impl Sender {
             rate,
             loss: self.board.take_last_loss().filter(|_| !self.epoch.is_silent()),
             duplicate: digest.duplicate,
-            any_order: self.reordering > DUP_THRESH * self.mss,
+            // A second copy alone is no progress (Linux's `FLAG_FORWARD_PROGRESS`).
+            any_order: self.reordering > DUP_THRESH * self.mss && digest.covered.sacked > 0,
             predicted,
             prior_in_flight,
             round: self.round.count,
@@ -141,6 +146,7 @@ impl Sender {
         if covered.cum_acked > 0 {
             self.timers.on_progress(now, !self.board.is_empty());
         }
+        digest.sets_timer = covered.cum_acked > 0;
         if self.permits() == SendPermission::Repairs {
             stats.lost_bytes += self.find_losses(now, &mut digest, EpochChange::default()).lost;
         }
@@ -315,22 +321,27 @@ impl Sender {
         Some(newest)
     }
 
-    /// The retransmission timer starts anew if what SACK newly covers left before the oldest segment did, or was sent
-    /// again: it says nothing of that one. What left after it does not keep the timer off (Linux's
-    /// `tcp_clean_rtx_queue`, `FLAG_SET_XMIT_TIMER`).
-    fn restart_timer_after_sack(
-        &mut self,
-        now: Instant,
-        digest: &AckSummary,
-        rtt: Option<Duration>,
-    ) {
+    /// The retransmission timer starts anew with what is newly acknowledged. SACK has to cover what left before the
+    /// oldest segment did, or was sent again: it says nothing of that one. What left after it does not keep the timer off
+    /// (Linux's `tcp_clean_rtx_queue`, `FLAG_SET_XMIT_TIMER`).
+    fn sets_timer(&self, digest: &AckSummary, rtt: Option<Duration>) -> bool {
         let covered = &digest.covered;
-        let (Some((first, _)), Some(oldest), true) =
-            (covered.sack_sent, self.board.first(), covered.cum_acked == 0 && rtt.is_some())
-        else {
-            return;
+        if covered.cum_acked > 0 {
+            return true;
+        }
+        let (Some((first, _)), Some(oldest)) = (covered.sack_sent, self.board.first()) else {
+            return false;
         };
-        if self.profile.follows_sending && first < oldest.sent_at && !self.recovery.is_waiting() {
+        self.profile.follows_sending && first < oldest.sent_at && rtt.is_some()
+    }
+
+    fn set_timer(&mut self, now: Instant, digest: &AckSummary, countdown: Countdown) {
+        if countdown == Countdown::FromOldest && self.host_profile == HostProfile::Kernel {
+            self.count_from_oldest(now);
+        } else if countdown != Countdown::Superseded
+            && digest.sets_timer
+            && digest.covered.cum_acked == 0
+        {
             self.timers.restart(now);
         }
     }
@@ -345,14 +356,13 @@ impl Sender {
         }
         digest.undone = turn.spurious;
         let disorder = self.epoch.state() == RecoveryState::Disorder || self.board.sacked() > 0;
-        if digest.covered.cum_acked > 0 && disorder {
+        if digest.sets_timer && disorder {
             // Disorder begins or ends: whether the tail is probed depends on it (Linux sets its timers last).
             self.epoch.settle(&self.board);
         }
         let cx = self.recovery_cx(now);
         if turn.waits {
-            self.recovery.on_ack_without_search(&cx, &self.board, digest);
-            return Found::default();
+            return self.recovery.on_ack_without_search(&cx, &self.board, digest);
         }
         let resent = self.board.resent();
         let uncounted;

@@ -43,7 +43,7 @@ impl Sender {
             let departure = self.send_new(now, size);
             self.account(now, &departure, stats);
             if std::mem::take(&mut self.probe_due) {
-                self.timers.restart(now);
+                self.on_probe_sent(now);
             }
         }
     }
@@ -83,7 +83,7 @@ impl Sender {
         let departure = self.resend(now, start, kind, stats);
         self.account(now, &departure, stats);
         if kind == Kind::Probe {
-            self.timers.restart(now);
+            self.on_probe_sent(now);
         }
     }
 

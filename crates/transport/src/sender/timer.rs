@@ -21,6 +21,9 @@ pub(super) struct Timers {
     rto_since: Option<Instant>,
     /// It runs twice as long.
     doubled: bool,
+    /// How long it runs, exactly and in whole ticks, if that is not what the timeout is now: round trips were measured
+    /// since it was started, or it counts from the oldest segment.
+    length: Option<[Duration; 2]>,
     /// When the window was found closed, and how often it was probed since.
     persist: Option<(Instant, u32)>,
     /// Retransmission timeouts, or window probes, without progress.
@@ -39,7 +42,7 @@ impl Timers {
     /// RFC 6298 §5.1: starts the retransmission timer if it is not running.
     pub(super) fn start(&mut self, now: Instant) {
         if self.rto_since.is_none() {
-            self.rto_since = Some(now);
+            self.restart(now);
             self.progress_at = now;
         }
     }
@@ -47,6 +50,7 @@ impl Timers {
     /// RFC 6298 §5.2, §5.3: new data was acknowledged.
     pub(super) fn on_progress(&mut self, now: Instant, outstanding: bool) {
         self.rto_since = outstanding.then_some(now);
+        self.length = None;
         self.doubled = false;
         self.fruitless = 0;
         self.progress_at = now;
@@ -55,12 +59,30 @@ impl Timers {
     /// The timer runs from `since`.
     pub(super) fn restart(&mut self, since: Instant) {
         self.rto_since = Some(since);
+        self.length = None;
     }
 
     /// The timer runs from `since`, twice as long until there is progress.
     pub(super) fn restart_doubled(&mut self, since: Instant) {
-        self.rto_since = Some(since);
+        self.restart(since);
         self.doubled = true;
+    }
+
+    /// A round trip is about to be measured, which changes the timeout and not the timer that runs (Linux sets
+    /// `icsk_timeout` when it starts one).
+    pub(super) fn keep_length(&mut self, rtt: &RttEstimator) {
+        if self.on_ticks && self.length.is_none() && self.rto_since.is_some() {
+            self.length = Some([rtt.rto(), rtt.rto_in_ticks()].map(|rto| self.in_force(rto)));
+        }
+    }
+
+    /// The timer is set for the rest of a timeout that began with `oldest` (Linux's `tcp_rto_delta_us`).
+    pub(super) fn count_from(&mut self, oldest: Instant, now: Instant, rtt: &RttEstimator) {
+        if self.on_ticks {
+            let over = oldest.saturating_add(self.in_force(rtt.rto_in_ticks()));
+            let rest = over.saturating_since(now).max(Duration::from_micros(1));
+            (self.rto_since, self.length) = (Some(now), Some([rest; 2]));
+        }
     }
 
     /// Nothing is outstanding.
@@ -72,11 +94,13 @@ impl Timers {
     /// nearly every timer is started anew before.
     pub(super) fn rto_deadline(&self, now: Instant, rtt: &RttEstimator) -> Option<Instant> {
         let since = self.rto_since?;
-        let over = since.saturating_add(self.in_force(rtt.rto()));
+        let kept = self.length.map(|[exact, _]| exact);
+        let over = since.saturating_add(kept.unwrap_or_else(|| self.in_force(rtt.rto())));
         if over > now || !self.on_ticks {
             return Some(over);
         }
-        Some(on_tick(since, self.in_force(rtt.rto_in_ticks())))
+        let kept = self.length.map(|[_, in_ticks]| in_ticks);
+        Some(on_tick(since, kept.unwrap_or_else(|| self.in_force(rtt.rto_in_ticks()))))
     }
 
     /// A retransmission timeout as it is now.
@@ -189,7 +213,9 @@ impl Sender {
         match self.recovery.on_timeout(&cx, &mut self.board) {
             Expired::Nothing => {}
             Expired::Probe => self.probe_due = true,
+            Expired::InVain => self.count_from_oldest(now),
             Expired::Lost(lost, cause) => {
+                self.count_from_oldest(now);
                 self.only_repairs = self.host_profile == HostProfile::Kernel;
                 self.on_timed_loss(now, lost, cause, stats);
             }
@@ -201,15 +227,27 @@ impl Sender {
         }
     }
 
+    /// The timer waited for something else: what is left of the timeout counts from the oldest segment (Linux's
+    /// `tcp_rearm_rto`).
+    pub(super) fn count_from_oldest(&mut self, now: Instant) {
+        if let Some(oldest) = self.board.first() {
+            self.timers.count_from(oldest.sent_at, now, &self.rtt);
+        }
+    }
+
     /// A timer other than the retransmission timeout revealed a loss.
     fn on_timed_loss(&mut self, now: Instant, lost: u64, cause: Cause, stats: &mut Stats) {
         stats.lost_bytes += lost;
         let prior_in_flight = self.board.in_flight() + Bytes(lost);
+        let begins = self.epoch.state() != RecoveryState::Recovery;
         self.reduce(now, cause, lost, prior_in_flight, stats);
-        // PRR lets one segment go, as for an acknowledgement of one (Linux's tcp_rack_reo_timeout).
-        let covered = Covered { delivered: self.mss, ..Covered::default() };
-        let digest = AckSummary { covered, ..AckSummary::default() };
-        self.epoch.meter(&self.board, &digest, lost, self.mss);
+        if begins {
+            // PRR lets one segment go, as for an acknowledgement of one. Later the window stands, and what is lost
+            // leaves its place in it to what is sent again (Linux's tcp_rack_reo_timeout).
+            let covered = Covered { delivered: self.mss, ..Covered::default() };
+            let digest = AckSummary { covered, ..AckSummary::default() };
+            self.epoch.meter(&self.board, &digest, lost, self.mss);
+        }
         self.epoch.resume_repairs();
     }
 
@@ -246,8 +284,9 @@ impl Sender {
         self.epoch.enter_loss(&self.board, self.profile, copies, again);
         self.leave_quick_start();
         self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
-        if self.profile.timeout_sends_two && self.host_profile == HostProfile::UserSpace {
-            self.timeout_segments = 2;
+        if self.profile.timeout_sends_two {
+            let segments = if self.host_profile == HostProfile::UserSpace { 2 } else { 1 };
+            self.timeout_segments = segments;
         }
         debug_assert_eq!(self.epoch.state(), RecoveryState::Loss);
     }
@@ -297,5 +336,35 @@ mod tests {
             rtt.on_timeout();
             assert_eq!(timers.rto_deadline(at(442_060), &rtt), Some(at(second)));
         }
+    }
+
+    /// As above: 217 ticks from 10 ms on, whatever a selective acknowledgement measures meanwhile (Linux's `icsk_timeout`),
+    /// and also if the timer is set at 100 ms for the rest of them (`tcp_rto_delta_us`). A timer that starts anew has
+    /// the new length.
+    #[test]
+    fn a_timeout_keeps_its_length_or_counts_from_the_oldest_segment() {
+        let ms = Duration::from_millis;
+        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
+        let mut rtt = RttEstimator::new(RttConfig {
+            variation: RttVariation::Linux,
+            min_rto: ms(200),
+            max_rto: ms(120_000),
+            initial_rto: ms(1_000),
+            max_doublings: u32::MAX,
+            longest_backoff: Duration::MAX,
+            fixed_rto: None,
+        });
+        let out = Outstanding { snd_una: 0, snd_nxt: 1 };
+        rtt.on_sample(at(0), Duration::from_micros(16_030), out);
+        let mut rest = Timers::new(true);
+        rest.count_from(at(10_000), at(100_000), &rtt);
+        assert_eq!(rest.rto_deadline(at(227_100), &rtt), Some(at(231_750)));
+        let mut kept = Timers::new(true);
+        kept.start(at(10_000));
+        kept.keep_length(&rtt);
+        rtt.on_sample(at(20_000), ms(308), out);
+        assert_eq!(kept.rto_deadline(at(226_030), &rtt), Some(at(231_750)));
+        kept.restart(at(10_000));
+        assert!(kept.rto_deadline(at(226_030), &rtt).is_some_and(|over| over > at(300_000)));
     }
 }

@@ -6,6 +6,7 @@ use weir_units::{Bytes, Instant};
 use super::Sender;
 use crate::HostProfile;
 use crate::policy::SendPermission;
+use crate::recovery::Countdown;
 use crate::stats::{Limit, Stats};
 use weir_cc::host::SendRecord;
 
@@ -125,8 +126,12 @@ impl Sender {
         (Limit::Congestion, Some(choice))
     }
 
-    /// What is lost, else new data, else the oldest segment once more.
+    /// What is lost, else new data, else the oldest segment once more; in the kernel's profile always that one (Linux's
+    /// `tcp_retransmit_timer`).
     fn choose_for_timeout(&mut self) -> Option<Choice> {
+        if self.host_profile == HostProfile::Kernel {
+            return self.board.first().map(|sent| Choice::Resend(sent.start));
+        }
         if let Some(sent) = self.board.first_lost() {
             return Some(Choice::Resend(sent.start));
         }
@@ -176,8 +181,14 @@ impl Sender {
             self.resend(now, start, Kind::Probe, stats)
         };
         self.account(now, &departure, stats);
-        self.timers.restart(now);
+        self.on_probe_sent(now);
         Some(departure)
+    }
+
+    /// The retransmission timer counts from a probe.
+    pub(super) fn on_probe_sent(&mut self, now: Instant) {
+        self.timers.restart(now);
+        self.recovery.on_probe_sent(self.board.nxt());
     }
 
     /// Nothing is out, and what the peer's window lets go is nothing, or less than is worth a segment: then this
@@ -254,16 +265,27 @@ impl Sender {
         self.timers.start(now);
         self.timers.end_persist(now);
         let bytes = Bytes(u64::from(departure.len));
-        self.epoch.on_sent(bytes.get());
+        self.epoch.on_sent(self.board.weight(bytes.get()));
         if stats.data_segments_sent >= self.pacing.unpaced {
             let rate = self.pacing_rate();
             self.pacer.on_sent(now, rate, bytes);
         }
         if self.profile.follows_sending {
-            let cx = self.recovery_cx(now);
-            self.recovery.on_sent(&cx, &self.board);
+            self.follow_departure(now, departure);
         }
         self.clock.set(now, Limit::Congestion, stats);
+    }
+
+    #[inline(always)]
+    fn follow_departure(&mut self, now: Instant, departure: &OutgoingRange) {
+        if departure.kind != Kind::New {
+            let is_oldest = departure.start == self.board.una();
+            return self.recovery.on_resent(now, is_oldest);
+        }
+        let cx = self.recovery_cx(now);
+        if self.recovery.on_sent(&cx, &self.board) == Countdown::FromOldest {
+            self.count_from_oldest(now);
+        }
     }
 
     /// Nothing more leaves now: notes why.
@@ -277,7 +299,8 @@ impl Sender {
         // What waits for more of the window finds the window too small.
         let waiting = std::mem::take(&mut self.bursts.waiting);
         let full = waiting || in_flight.get() + self.mss > self.cwnd().get();
-        if std::mem::take(&mut self.usage.sent) || full {
+        // Nothing is said where nothing new waits (Linux's `tcp_push_pending_frames`).
+        if std::mem::take(&mut self.usage.sent) || (full && self.new_data() > 0) {
             self.validate_cwnd(full);
         }
         if self.host_profile == HostProfile::UserSpace && limit == Limit::Application && !full {
