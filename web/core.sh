@@ -25,8 +25,13 @@ fi
 if [ "$toolchain" = debian ] && ! rust-lld -flavor wasm --version >/dev/null 2>&1; then
     need 'the linker rust-lld (Debian: rust-web-llvm and the package lld-NN of the same LLVM, such as lld-22)'
 fi
-if [ "$(wasm-bindgen --version 2>/dev/null)" != "wasm-bindgen $WANTED" ]; then
-    need "wasm-bindgen $WANTED (cargo install wasm-bindgen-cli --version $WANTED)"
+# Installing wasm-bindgen takes minutes. Where it is not, a program over its library does the same.
+if [ "$(wasm-bindgen --version 2>/dev/null)" = "wasm-bindgen $WANTED" ]; then
+    bindgen='wasm-bindgen --target web --omit-default-module-path --out-dir web/core'
+elif grep -q "^wasm-bindgen-cli-support = \"=$WANTED\"$" web/bindgen/Cargo.toml; then
+    bindgen='cargo run --quiet --manifest-path web/bindgen/Cargo.toml --locked --target-dir target/bindgen -- web/core'
+else
+    need "wasm-bindgen $WANTED in web/bindgen/Cargo.toml"
 fi
 node -e 'process.exit(Number(parseInt(process.versions.node) < 20))' 2>/dev/null || need 'Node.js 20.19 or newer'
 npm --version >/dev/null 2>&1 || need 'npm'
@@ -44,5 +49,4 @@ debian)
     RUSTC=/usr/bin/rustc RUSTC_BOOTSTRAP=1 "$DEBIAN_CARGO" $build -Zbuild-std=std,panic_abort
     ;;
 esac
-wasm-bindgen --target web --omit-default-module-path --out-dir web/core \
-    target/web/wasm32-unknown-unknown/web/weir_web.wasm
+$bindgen target/web/wasm32-unknown-unknown/web/weir_web.wasm

@@ -56,6 +56,14 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             ("--client", f"{CLIENT} {{files}}", "--server", SERVER, *VIRTUAL),
             "{files} stands for nothing; allowed: {host}, {port}, {file}, {bytes}, {received}",
         ),
+        (
+            ("--client", CLIENT.replace("sender", "sendr"), "--server", SERVER, *VIRTUAL),
+            "sendr.py: there is no such file",
+        ),
+        (
+            ("--client", CLIENT.replace("python3", "nothere"), "--server", SERVER, *VIRTUAL),
+            "nothere sender.py {host} {port} {file}: no program nothere\n",
+        ),
         (("--client", "'", "--server", SERVER, *VIRTUAL), "No closing quotation"),
         (("--client", "", "--server", SERVER, *VIRTUAL), "--client '': a program and its"),
         (

@@ -124,6 +124,17 @@ def test_the_summary_says_each_difference_once(plain: tuple[weir.Results, Page])
     assert "differs from" not in page.text.replace("also differs from", "")
 
 
+def test_the_summary_of_one_pair_says_fairness_once(tmp_path: Path) -> None:
+    mine = f"mine={Path(__file__).with_name('fixed_window.py')}:FixedWindow"
+    results = weir.compare(
+        mine, against="cubic", duration="10s", repeat=3, out=tmp_path, show_progress=False
+    )
+    text = reports.write(results).read_text(encoding="utf-8")
+    summary = text[text.index("Fairest") : text.index("congestion window limited")]
+    assert "also differs" in summary
+    assert summary.count("Jain") == 1
+
+
 def test_the_page_has_the_data_of_every_figure(tmp_path: Path) -> None:
     path = reports.write(compared(tmp_path, "reno"))
     text = path.read_text(encoding="utf-8")

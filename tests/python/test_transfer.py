@@ -330,6 +330,7 @@ def test_standard_input_is_sent(tmp_path: Path, options: tuple[str, ...], name: 
     ):
         out, err = sender.communicate(timeout=PATIENCE_S)
     assert sender.returncode == 0, (out, err)
+    assert "weir-send-" not in out, "a temporary path is not shown"
     assert (tmp_path / "in" / name).read_bytes() == source.read_bytes()
 
 

@@ -48,6 +48,8 @@ _EXAMPLES = """[bold]Examples[/bold]
 
   weir conform cubic --stack cubic --world kernel --virtual
 
+  weir conform quic-recovery --stack contender:quinn --world kernel --virtual
+
   weir conform --stack bbr3 --baseline results/conform/latest
 
   weir conform tests/packetdrill

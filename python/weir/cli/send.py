@@ -102,6 +102,9 @@ def send(
 
         with options.as_typed(), _interrupts_reported():
             sent = files.send(paths, target, **given, on_progress=on_progress)
+    typed = dict(zip(paths, what, strict=False))
+    for row in sent.files:
+        row["file"] = typed.get(row["file"], row["file"])
     rows, facts = sent.files, sent.session
     if json:
         output.print_json("send", tables.with_goodput(rows), session=facts)

@@ -50,7 +50,7 @@ on this machine."""
 
 _CONTENDER_EXAMPLES = """[bold]Examples[/bold]
 
-  weir stack contender quiche quic-go
+  weir stack contender quiche quic-go s2n-quic
 
   weir stack contender quinn --version 0.11.12"""
 

@@ -110,7 +110,7 @@ def table(title: str, rows: Sequence[Row], note: str = "") -> Grid:
     headers = ("file", "", "as", "size", "resumed from", "time, s", "goodput, Mbit/s")
     cells = [
         (
-            row["file"],
+            plain(row["file"]),
             _VERDICTS[row["verdict"]],
             row["saved_as"] or row["reason"] or "",
             decimal(row["size_bytes"]),

@@ -111,7 +111,8 @@ def check(stacks: Sequence[tuple[str, str]], *, virtual: bool) -> list[Contender
         _check_cc(contender, virtual=virtual)
         lacking = missing(contender)
         if lacking is not None:
-            raise InputError(f"{stack}: {lacking}")
+            is_own = own.PREFIX in stack
+            raise InputError(f"{contender.definition.about if is_own else stack}: {lacking}")
         found.append(contender)
     _check_common(found)
     return found
@@ -152,7 +153,8 @@ def missing(contender: Contender) -> str | None:
             continue
         if program.startswith(str(folder)):
             return f"{Path(program).name} is not built; `{_build_command(contender)}`"
-        return f"no program {program}; Debian packages: {', '.join(wanted.packages) or 'unknown'}"
+        packages = f"; Debian packages: {', '.join(wanted.packages)}" if wanted.packages else ""
+        return f"no program {program}{packages}"
     return None
 
 

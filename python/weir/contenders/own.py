@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ _PLACEHOLDERS = {
 }
 """What commands may contain in braces, and what it is in a definition."""
 _NEEDED = {"client": ("host", "port", "file"), "server": ("port", "received")}
+_SCRIPT = re.compile(r"[\w./-]+\.(py|sh|jar)")
+"""A word that is a program's file, and no path of a run: it must exist before."""
 _MOST_BYTES = 64 << 20
 """Of a file that is part of a program: larger ones are not hashed."""
 
@@ -85,6 +88,8 @@ def _words(end: str, text: str) -> list[str]:
             if name not in _PLACEHOLDERS:
                 known = ", ".join(f"{{{known}}}" for known in _PLACEHOLDERS)
                 raise InputError(f"{option}: {{{name}}} stands for nothing; allowed: {known}")
+        if _SCRIPT.fullmatch(word) and not Path(word).is_file():
+            raise InputError(f"{option}: {word}: there is no such file")
     return [_placed(word) for word in words]
 
 

@@ -30,7 +30,9 @@ def main() -> None:
         status = _carry_out(MOUNTED)
     except BaseException as error:
         scenario = type(error).__name__ == "ScenarioError"
-        status = {"error": str(error) if scenario else traceback.format_exc(), "scenario": scenario}
+        # What the native module says is for users; anything else comes with its place.
+        is_said = scenario or type(error) is RuntimeError
+        status = {"error": str(error) if is_said else traceback.format_exc(), "scenario": scenario}
     (MOUNTED / STATUS).write_text(json.dumps(status), encoding="utf-8")
     system.power_off()
 

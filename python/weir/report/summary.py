@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import polars as pl
@@ -95,7 +95,7 @@ def findings(
     more = (
         leaders(results, cases, relevant) if len(cases) > 1 else (),
         () if next_to else _flow_goodputs(results, cases),
-        _differences(contrasts, said=bool(first)),
+        _differences(contrasts, _said(results, contrasts) if first else ()),
         _limits(results, cases),
     )
     return [*first, *itertools.chain(*more)]
@@ -181,9 +181,15 @@ def _flow_goodputs(results: Results, cases: Sequence[Case]) -> Iterator[str]:
         yield f"Goodput by flow in {case.name}, {metric.unit}: {', '.join(parts)}."
 
 
-def _differences(contrasts: Sequence[Contrast], *, said: bool) -> Iterator[str]:
-    """The relevant differences; with `said` those that no sentence before has."""
-    others = [c for c in contrasts if not (said and c.metric.name in SAID)]
+def _said(results: Results, contrasts: Sequence[Contrast]) -> Collection[str]:
+    """The metrics of sentences before. Of one pair who is ahead says how far, too."""
+    pairs = {(c.label, c.reference) for c in contrasts}
+    return {m.name for m, _ in leading(results)} | SAID if len(pairs) == 1 else SAID
+
+
+def _differences(contrasts: Sequence[Contrast], said: Collection[str]) -> Iterator[str]:
+    """The relevant differences of metrics that no sentence before has."""
+    others = [c for c in contrasts if c.metric.name not in said]
     known = [c for c in contrasts if c.verdict != "too few repeats"]
     pairs = list(dict.fromkeys((c.label, c.reference) for c in contrasts))
     if len(pairs) > _MANY_PAIRS:

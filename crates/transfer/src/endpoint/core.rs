@@ -356,7 +356,7 @@ fn suited(config: &Config) -> Config {
     }
 }
 
-/// Work for peers in a step. A frame may make a folder, which takes as long as ten datagrams do.
+/// Work for peers in a step.
 const WORK_PER_STEP: u64 = 64;
 /// A time slice or two of another program.
 const CATCH_UP: Duration = Duration::from_millis(4);

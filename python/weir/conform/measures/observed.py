@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -45,6 +45,8 @@ class Observed:
     warmup_s: float = 0.0
     whole: Callable[[], Row] = dict
     """Returns the run's metrics, which take a while."""
+    reverse: Row = field(default_factory=dict)
+    """The row of the bottleneck's reverse direction in table `links`."""
 
     @property
     def flow(self) -> Row:
@@ -120,7 +122,7 @@ class Runs:
         for run, label, seed in own.iter_rows():
             self._by_label.setdefault(label, []).append((run, seed))
         self._flows = _partition(results.flows)
-        self._links = _partition(results.links.filter("monitored").sort("link"))
+        self._links = _partition(results.links.sort("link"))
         self._warmups = {
             case["label"]: _native.parse_quantity("time", case["scenario"]["measure"]["warmup"])
             for case in results.cases
@@ -135,7 +137,9 @@ class Runs:
         queues = self._over_time("queues", runs)
         found = []
         for run, seed in pairs:
-            link = self._links[run].row(0, named=True)
+            links = self._links[run].to_dicts()
+            link = next(own for own in links if own["monitored"])
+            back = next((own for own in links if own["name"] == f"{link['name']}-reverse"), {})
             own_queue = queues.get(run, _NOTHING)
             if not own_queue.is_empty():
                 own_queue = own_queue.filter(pl.col("link") == link["link"])
@@ -151,6 +155,7 @@ class Runs:
                     self._mss[label],
                     self._warmups[label],
                     partial(self._whole, run),
+                    back,
                 )
             )
         return found

@@ -41,13 +41,15 @@ impl Incoming {
     }
 
     /// Reads the frame at the start of what has just come, all before which is there, so that it need
-    /// not be kept first. Returns its length; `None` if it is to be kept: for want of the rest of it, or
-    /// because its meaning depends on the time.
+    /// not be kept first. Returns its length; `None` if it is to be kept: for want of the rest of it,
+    /// because its meaning depends on the time, or because it makes a folder, of which a step bounds the number.
     pub(super) fn read_frame_in(&mut self, bytes: &[u8]) -> Option<usize> {
-        let timed = |frame: &Announcement| {
-            matches!(frame, Announcement::Datagram { .. } | Announcement::Sent { .. })
+        let waits = |frame: &Announcement| match frame {
+            Announcement::Datagram { .. } | Announcement::Sent { .. } => true,
+            Announcement::Entry(entry) => entry.kind == EntryKind::Folder,
+            _ => false,
         };
-        let (frame, len) = Announcement::parse(bytes).ok()?.filter(|(frame, _)| !timed(frame))?;
+        let (frame, len) = Announcement::parse(bytes).ok()?.filter(|(frame, _)| !waits(frame))?;
         if self.defers(&frame) {
             return None;
         }
@@ -332,6 +334,8 @@ impl Incoming {
         };
         if matches!(verdict, Verdict::Kept { .. }) {
             self.shared.upkeep.on_written(LEAST_OCCUPIED);
+            self.frames_left = self.frames_left.saturating_sub(WORK_OF_A_FOLDER);
+            self.frames_read += u64::from(WORK_OF_A_FOLDER);
         }
         self.settle(number, verdict);
         self.charge();
@@ -468,6 +472,9 @@ impl Incoming {
     }
 }
 
+/// What making a folder counts as, in frames besides its own: the two take a turn. It is done at once, and takes 0.1 to
+/// 0.3 ms, as long as ten datagrams do or longer.
+const WORK_OF_A_FOLDER: u32 = 15;
 /// Files that were asked about and not announced, of one session: what a sender asks about while its next file is on
 /// the way.
 const MOST_ASKED: usize = 512;

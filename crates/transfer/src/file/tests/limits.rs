@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use super::frame::{EntryHeader, EntryKind};
 use super::*;
 
 /// Announces `count` files of random content that are never sent, named `name`.
@@ -43,6 +44,30 @@ fn a_turn_reads_a_bounded_number_of_headers() {
     }
     assert_eq!(incoming.files().len(), 1_000, "all are read in the end");
     assert!(most <= 64, "{most} headers between two turns");
+}
+
+/// Making a folder takes as long as many headers do.
+#[test]
+fn a_turn_makes_one_folder() {
+    let to = TempDir::new();
+    let finalizer = Finalizer::without_thread();
+    let mut bytes = Vec::new();
+    Announcement::Hello { files: 20 }.encode(&mut bytes);
+    for number in 0..20 {
+        let (path, kind) = (format!("folder-{number}"), EntryKind::Folder);
+        let attributes = header_of("x", b"").attributes;
+        Announcement::Entry(EntryHeader { number, path, attributes, kind }).encode(&mut bytes);
+    }
+    let mut incoming = Incoming::new(receiving_in(&to), shared(), finalizer.handle());
+    let mut connection = Connection::listen(&Config::default(), stream(1, "b"));
+    // The receiver has a hidden file too.
+    let made = || to.names().iter().filter(|name| name.starts_with("folder-")).count();
+    incoming.store(0, &bytes).expect("space");
+    assert_eq!(made(), 0, "none as they arrive");
+    for turn in 1..=20 {
+        incoming.on_step(Instant::ZERO, &mut connection).expect("a working disk");
+        assert_eq!(made(), turn);
+    }
 }
 
 /// Nor does it make a file before there is something to put into it.
