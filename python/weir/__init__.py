@@ -9,10 +9,10 @@ True
 6
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from weir._native import ControllerError, ScenarioError, version
+from weir.base import lazy
 from weir.base.errors import InputError, RunError, RunInterruptedError, StoreError, WeirError
 
 if TYPE_CHECKING:
@@ -51,12 +51,4 @@ if not TYPE_CHECKING:  # a checker that saw this would let any name pass
         "study": "weir.api.studies",
     }
 
-    def __getattr__(name: str) -> object:
-        if name not in _HOMES:
-            raise AttributeError(f"module 'weir' has no attribute {name!r}")
-        found = getattr(import_module(_HOMES[name]), name)
-        globals()[name] = found
-        return found
-
-    def __dir__() -> list[str]:
-        return sorted({*globals(), *_HOMES})
+    __getattr__, __dir__ = lazy.names(__name__, _HOMES)

@@ -73,8 +73,8 @@ def test_a_known_weakness_is_found_shrunk_and_becomes_a_case(
     assert judged.exit_code == 0, judged.stdout
 
 
-def test_the_luck_of_one_seed_hides_no_failure_of_all(invoke: Invoke) -> None:
-    """The fault is that of cloudflare/quiche #2370; one lossy network looks worse by luck."""
+def test_what_one_seed_shows_hides_no_failure_of_all(invoke: Invoke) -> None:
+    """The fault is that of cloudflare/quiche #2370; one seed shows a lossy network as worse."""
     words = ("search", "stall", "--stack", "cubic(idle=recovery)", "--quiet", "--budget", "300")
     row = found(invoke, *words)
     assert row["found"]

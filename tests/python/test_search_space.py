@@ -202,10 +202,10 @@ def test_the_engine_asks_the_same_after_the_same_answers() -> None:
     assert Evolution(genes, 6).ask(8) != Evolution(genes, 5).ask(8)
 
 
-def test_what_the_engine_is_told_last_of_a_point_counts() -> None:
+def test_the_last_score_of_a_point_counts() -> None:
     genes = spaces.space(dict.fromkeys("abc", "{0.0..1.0}")).genes
 
-    def near_the_lucky_one(*corrections: float) -> int:
+    def near_the_first(*corrections: float) -> int:
         engine = Evolution(genes, 3, 0.0)
         points = engine.ask(16)
         engine.tell(points, [-9.0, *range(15)])
@@ -214,7 +214,7 @@ def test_what_the_engine_is_told_last_of_a_point_counts() -> None:
         children = engine.ask(200)
         return sum(a == b for child in children for a, b in zip(child, points[0], strict=True))
 
-    assert near_the_lucky_one(99.0) < near_the_lucky_one() / 10
+    assert near_the_first(99.0) < near_the_first() / 10
 
 
 def test_networks_between_those_of_a_sweep_are_held_out() -> None:

@@ -22,7 +22,7 @@ def searched(tmp_path_factory: pytest.TempPathFactory) -> StudyResult:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(weaknesses.STACKS, "small", ("cubic",))
         patch.setattr(weaknesses, "IN_TURN", GOALS)
-        patch.setitem(weaknesses.BUDGETS, "small", 32)
+        patch.setitem(weaknesses.BUDGETS, "small", 64)
         for name, few in (("_MOST_CHECKS", 4), ("_MORE_JUDGES", 6), ("_FRESH_SEEDS", 4)):
             patch.setattr(hunt, name, few)
         out = tmp_path_factory.mktemp("weaknesses")

@@ -200,7 +200,7 @@ class _Search:
         # Few judges first, as most networks fail before them.
         if all(self._fails(best.keys, None, judges) for judges in (JUDGES, _MORE_JUDGES)):
             return True
-        # Its value was the luck of one seed. It must not hide the others, nor have children for it.
+        # Only one seed showed it. It must not hide the others, nor have children for it.
         best.value = self._median(best.keys)
         self._engine.tell([best.point], [self.target.score(best.value)])
         return False

@@ -17,8 +17,7 @@ from weir import _native
 from weir.kernel.recipe import CONTROLS
 from weir.results.results import Results
 from weir.scenario.source import SIM
-from weir.validation.kinds import KINDS, PACKET
-from weir.validation.spread import GOAL, Spread
+from weir.validation.kinds import GOAL, KINDS, PACKET
 
 FILE = Path(__file__).with_name("agreement.json")
 
@@ -36,7 +35,7 @@ def measured() -> Agreement:
     return found
 
 
-def joined(known: Agreement, spreads: Sequence[Spread]) -> dict[str, dict[str, int]]:
+def joined(known: Agreement, spreads: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """What was known, with these kinds as they are now, in the order of `KINDS`."""
     found = {kind: dict(rows) for kind, rows in known.items()}
     for each in spreads:

@@ -16,6 +16,9 @@ PACKET = 1_500
 LEAST_PACKETS = 2
 """Of a queue."""
 
+GOAL = 0.95
+"""Share of the rows of a kind that should hold."""
+
 Range = tuple[float, float]
 Rng = random.Random
 

@@ -9,7 +9,7 @@ from typing import Any
 from weir.recordings.judge import Row
 from weir.statistics.intervals import rounded
 from weir.validation.chance import LATE_US, RTT_US, TRIES
-from weir.validation.kinds import KINDS
+from weir.validation.kinds import GOAL, KINDS
 
 GOODPUT, RETRANSMITS = "steady_goodput_mbps", "retransmits"
 
@@ -35,9 +35,6 @@ KINDS_NOTE = (
     "Hold: within the tolerance, or of one distribution where anything is random. Near: within the "
     "tolerance alone. Goodput ratio (ours to Linux's): smallest, median, largest."
 )
-
-GOAL = 0.95
-"""Share of the rows of a kind that should hold."""
 
 Spread = dict[str, Any]
 
