@@ -23,6 +23,8 @@ from weir.dynamics.curves import Curve
 
 QUIC = [name for name in catalogue.names() if catalogue.find(name).qlog is not None]
 PROGRAM = Path(__file__).with_name("quic_program.py")
+QUICK = ("large-start", "hasty", "small-initial")
+"""Mistakes that a second of a run shows."""
 
 
 @pytest.fixture
@@ -113,6 +115,7 @@ def test_what_links_show_of_datagrams() -> None:
 
 
 @requires.guest
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_program_with_quics_rules_passes(invoke: Invoke, program: str) -> None:
     rows = _judged(invoke, [program])
@@ -122,7 +125,9 @@ def test_a_program_with_quics_rules_passes(invoke: Invoke, program: str) -> None
 
 
 @requires.guest
-@pytest.mark.parametrize("mistake", MISTAKES)
+@pytest.mark.parametrize(
+    "mistake", [pytest.param(m, marks=() if m in QUICK else pytest.mark.slow) for m in MISTAKES]
+)
 def test_a_mistake_is_found(invoke: Invoke, program: str, mistake: str) -> None:
     rows = _judged(invoke, [f"{program}(mistake={mistake})"], MISTAKES[mistake])
     assert FAIL in {row["verdict"] for row in rows}, rows
