@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import requires
 from browser import NAMES
+from hypothesis import settings
 from typer.testing import CliRunner, Result
 
 from weir.cli import app
@@ -27,6 +28,9 @@ Invoke = Callable[..., Result]
 
 # In worker processes of pytest-xdist: readline, which pytest loads, sets it for child processes.
 os.environ.pop("COLUMNS", None)
+# How long an example takes says how busy the machine is.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 # Tests that run in the background may ignore Ctrl-C, and so would all processes that they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
