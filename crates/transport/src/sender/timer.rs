@@ -312,10 +312,14 @@ mod tests {
     use super::*;
     use crate::{Outstanding, RttConfig, RttVariation};
 
-    /// A round trip of 16.03 ms: 216.03 ms, of which Linux makes 217, and twice as many after a timeout. Both are
-    /// more than 63 ticks ahead and wait for one in eight: those of 17.75 ms and 10.75 ms are the first after.
-    #[test]
-    fn timeouts_wait_for_the_ticks_of_the_wheel() {
+    const OUTSTANDING: Outstanding = Outstanding { snd_una: 0, snd_nxt: 1 };
+
+    fn at(micros: u64) -> Instant {
+        Instant::ZERO + Duration::from_micros(micros)
+    }
+
+    /// Linux's estimator after a round trip of 16.03 ms.
+    fn measured_once() -> RttEstimator {
         let ms = Duration::from_millis;
         let mut rtt = RttEstimator::new(RttConfig {
             variation: RttVariation::Linux,
@@ -326,8 +330,15 @@ mod tests {
             longest_backoff: Duration::MAX,
             fixed_rto: None,
         });
-        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
-        rtt.on_sample(at(0), Duration::from_micros(16_030), Outstanding { snd_una: 0, snd_nxt: 1 });
+        rtt.on_sample(at(0), Duration::from_micros(16_030), OUTSTANDING);
+        rtt
+    }
+
+    /// A round trip of 16.03 ms: 216.03 ms, of which Linux makes 217, and twice as many after a timeout. Both are
+    /// more than 63 ticks ahead and wait for one in eight: those of 17.75 ms and 10.75 ms are the first after.
+    #[test]
+    fn timeouts_wait_for_the_ticks_of_the_wheel() {
+        let rtt = measured_once();
         for (on_ticks, first, second) in [(true, 231_750, 447_750), (false, 226_030, 442_060)] {
             let (mut timers, mut rtt) = (Timers::new(on_ticks), rtt.clone());
             timers.start(at(10_000));
@@ -343,26 +354,14 @@ mod tests {
     /// the new length.
     #[test]
     fn a_timeout_keeps_its_length_or_counts_from_the_oldest_segment() {
-        let ms = Duration::from_millis;
-        let at = |micros| Instant::ZERO + Duration::from_micros(micros);
-        let mut rtt = RttEstimator::new(RttConfig {
-            variation: RttVariation::Linux,
-            min_rto: ms(200),
-            max_rto: ms(120_000),
-            initial_rto: ms(1_000),
-            max_doublings: u32::MAX,
-            longest_backoff: Duration::MAX,
-            fixed_rto: None,
-        });
-        let out = Outstanding { snd_una: 0, snd_nxt: 1 };
-        rtt.on_sample(at(0), Duration::from_micros(16_030), out);
+        let mut rtt = measured_once();
         let mut rest = Timers::new(true);
         rest.count_from(at(10_000), at(100_000), &rtt);
         assert_eq!(rest.rto_deadline(at(227_100), &rtt), Some(at(231_750)));
         let mut kept = Timers::new(true);
         kept.start(at(10_000));
         kept.keep_length(&rtt);
-        rtt.on_sample(at(20_000), ms(308), out);
+        rtt.on_sample(at(20_000), Duration::from_millis(308), OUTSTANDING);
         assert_eq!(kept.rto_deadline(at(226_030), &rtt), Some(at(231_750)));
         kept.restart(at(10_000));
         assert!(kept.rto_deadline(at(226_030), &rtt).is_some_and(|over| over > at(300_000)));
