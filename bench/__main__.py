@@ -13,7 +13,7 @@ from rich.text import Text
 
 from bench import command, measure, ns3, show
 from bench.cases import Case, Ns3Case, cases
-from weir.cli import output
+from weir.cli import output, screen
 
 
 def bench(
@@ -38,8 +38,8 @@ def bench(
         output.print_json("bench", rows)
     else:
         for grid in show.grids(rows):
-            output.show(grid.rich())
-        output.show(Text(show.SETTINGS))
+            screen.show(grid.rich())
+        screen.show(Text(show.SETTINGS))
     if obstacle:
         output.note(f"No comparison with ns-3: {obstacle}", quiet=False)
 

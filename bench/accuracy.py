@@ -18,7 +18,7 @@ from pathlib import Path as File
 
 from weir.base.errors import RunError
 from weir.base.grid import Grid, number
-from weir.cli import output
+from weir.cli import screen
 from weir.estimates.path import Path
 from weir.estimates.quantity import Quantity
 from weir.modelling import inputs
@@ -312,20 +312,20 @@ def main() -> None:
     if (given.disciplines or given.shared or given.policers) and given.path:
         parser.error("--path does not apply to --disciplines, --shared or --policers")
     if given.policers:
-        output.show(policers(seeds).rich())
+        screen.show(policers(seeds).rich())
         return
     if given.shared:
-        output.show(shared(seeds, given.world).rich())
+        screen.show(shared(seeds, given.world).rich())
         return
     if given.disciplines:
-        output.show(disciplines(seeds, given.world).rich())
+        screen.show(disciplines(seeds, given.world).rich())
         return
     paths = TESTED if given.tests else PATHS
     chosen = [known for known in paths if any(text in known.name for text in given.path or [""])]
     if not chosen:
         parser.error(f"--path {given.path[0]}: there is no such path")
     model = model_of_test if given.tests else partial(model_of, world=given.world)
-    output.show(grid(chosen, seeds, model).rich())
+    screen.show(grid(chosen, seeds, model).rich())
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import typer
 
 from bench import command, measure
 from weir.base.grid import Grid
-from weir.cli import output
+from weir.cli import output, screen
 
 RENO = Path(__file__).parent / "reno.py"
 """A whole controller in Python."""
@@ -53,7 +53,7 @@ def bench(
         for row in rows
     ]
     title = f"A flow of 100 Mbit/s for {duration}, median of {repeat}"
-    output.show(Grid(title, headers, cells, names=2, note=_WHAT_COUNTS).rich())
+    screen.show(Grid(title, headers, cells, names=2, note=_WHAT_COUNTS).rich())
 
 
 def _row(kind: str, stack: str, duration: str, repeat: int) -> dict[str, Any]:

@@ -29,7 +29,7 @@ from bench import command
 from bench.workers import Process, cluster, kill, wait_until
 from weir.base.errors import RunError
 from weir.base.grid import Grid
-from weir.cli import output
+from weir.cli import output, screen
 from weir.running import runner
 from weir.running.cluster import connected, identity
 from weir.scenario.plans import scenario_plan
@@ -65,7 +65,7 @@ def bench(
     if json:
         output.print_json("bench-dask", rows)
     else:
-        output.show(_grid(rows, len(plan.runs), workers, rounds).rich())
+        screen.show(_grid(rows, len(plan.runs), workers, rounds).rich())
 
 
 def _rows(plan: Plan, folder: Path, workers: int, rounds: int) -> Iterator[Row]:

@@ -26,7 +26,7 @@ from bench import command
 from weir import reading
 from weir.base.errors import RunError, unknown
 from weir.base.grid import Grid
-from weir.cli import output
+from weir.cli import output, screen
 from weir.experiments.captured import Keys
 from weir.processes import netns
 from weir.running.runner import execute
@@ -118,8 +118,8 @@ def bench(
     if json:
         output.print_json("bench-limits", rows)
     else:
-        output.show(_grid(rows).rich())
-        output.show(_summary(rows))
+        screen.show(_grid(rows).rich())
+        screen.show(_summary(rows))
 
 
 def _measured(cases: Mapping[str, Case], seconds: int, folder: Path) -> Iterator[Row]:

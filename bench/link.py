@@ -21,7 +21,7 @@ import typer
 from bench import command
 from weir.base.errors import RunError, unknown
 from weir.base.grid import Grid
-from weir.cli import output
+from weir.cli import output, screen
 from weir.processes import netns
 
 _SECONDS = 15.0
@@ -103,7 +103,7 @@ def bench(
     if json:
         output.print_json("bench-link", [asdict(figure) for figure in figures])
     else:
-        output.show(Grid("Emulated links", _COLUMNS, [figure.cells() for figure in figures]).rich())
+        screen.show(Grid("Emulated links", _COLUMNS, [figure.cells() for figure in figures]).rich())
 
 
 def _figures(only: set[str]) -> Iterator[Figure]:

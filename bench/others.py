@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 
 from weir.cells.protocol import Settings
-from weir.cli import output
+from weir.cli import screen
 from weir.experiments.captured import Keys, path_keys
 from weir.running.execution import RunOptions
 from weir.scenario.source import SIM, VIRTUAL
@@ -89,7 +89,7 @@ def main() -> None:
         settings = Settings(_SIZE, seed=_SEED, how=how, world=given.world)
         found = Predict({_SIZE: OTHERS}).run(settings)
     for finding in found.findings:
-        output.show(finding)
+        screen.show(finding)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ import typer
 from bench import command
 from weir.base.errors import RunError
 from weir.base.grid import Grid
-from weir.cli import output
+from weir.cli import output, screen
 from weir.running.runner import execute
 from weir.scenario.source import Source
 
@@ -84,7 +84,7 @@ def bench(
     if json:
         output.print_json("bench-read", rows)
     else:
-        output.show(_grid(rows).rich())
+        screen.show(_grid(rows).rich())
 
 
 def _capture(folder: Path, wanted: int, flows: int) -> Path:

@@ -18,7 +18,7 @@ from weir import load
 from weir.api import reports
 from weir.api.verbs import compare
 from weir.base.grid import Grid
-from weir.cli import output
+from weir.cli import output, screen
 
 _GOAL_S = 1.0
 _FIRST_FIGURE = "#figure-goodput"
@@ -41,7 +41,7 @@ def bench(
     worst = max(row[name] for row in rows for name in _COLUMNS)
     verdict = "holds" if worst < _GOAL_S else "missed"
     note = f"Goal: each less than {_GOAL_S:g} s ({verdict})."
-    output.show(Grid("A report of 15 runs of 30 s", _HEADERS, cells, note=note).rich())
+    screen.show(Grid("A report of 15 runs of 30 s", _HEADERS, cells, note=note).rich())
 
 
 def _measure(results: Path) -> dict[str, float]:

@@ -20,7 +20,7 @@ import typer
 from bench import browser, command
 from weir.api.verbs import run
 from weir.base.grid import Grid
-from weir.cli import output
+from weir.cli import output, screen
 from weir.laboratory import page
 from weir.laboratory.explorer import Explorer
 from weir.laboratory.server import Server
@@ -80,7 +80,7 @@ def bench(
         output.print_json("bench-ui", [found])
         return
     rows = [(name.replace("_", " "), f"{value:,.6g}") for name, value in found.items()]
-    output.show(Grid("weir ui in headless Chromium", ("", "value"), rows).rich())
+    screen.show(Grid("weir ui in headless Chromium", ("", "value"), rows).rich())
 
 
 def explore(results: Results, seconds: float) -> dict[str, float]:

@@ -11,7 +11,7 @@ from rich.text import Text
 from bench import command
 from bench.udp import measure, peers, show
 from bench.udp.cases import Case, cases
-from weir.cli import output
+from weir.cli import output, screen
 from weir.processes import netns
 from weir.transfer.ends import Programs
 from weir.transfer.site import Site
@@ -48,10 +48,10 @@ def bench(
         output.print_json("bench-udp", rows, files=place)
         return
     for grid in show.grids(rows):
-        output.show(grid.rich())
+        screen.show(grid.rich())
     held, missed, unknown = show.held(rows)
     verdict = f"Goals: {held} held, {missed} missed, {unknown} not measured."
-    output.show(Text(f"{verdict}\n{show.SETTINGS} Files are in {place}."))
+    screen.show(Text(f"{verdict}\n{show.SETTINGS} Files are in {place}."))
 
 
 def _peers() -> dict[str, Programs]:

@@ -13,7 +13,7 @@ from weir.advice import choices
 from weir.advice.options import AdviceOptions
 from weir.base.errors import InputError
 from weir.base.options import chosen
-from weir.cli import options, output, table
+from weir.cli import options, output, screen, table
 from weir.cli.help import Verb
 from weir.cli.model import ReportFile, refuse_existing
 from weir.modelling import inputs
@@ -80,8 +80,8 @@ def advise(
         path = measured.path.as_json()
         output.print_json("advise", rows, check=check.as_json(), path=path, **more)
     else:
-        output.show("\n".join((said, "", *steps, *([""] if steps else []))))
-        output.show(ranking(decided, measured.flow).rich())
+        screen.show("\n".join((said, "", *steps, *([""] if steps else []))))
+        screen.show(ranking(decided, measured.flow).rich())
     if report is not None:
         from weir.advice.report import write_advice
 

@@ -13,7 +13,7 @@ from weir.base.options import Option
 from weir.bundle.checking import Repeated
 from weir.bundle.checking import check as check_bundle
 from weir.bundle.writing import SUFFIX, write
-from weir.cli import options, output, table
+from weir.cli import options, output, screen, table
 from weir.cli.help import Verb
 from weir.results.results import damage_reported, load
 
@@ -64,7 +64,7 @@ def bundle(
     else:
         rows = [(r.label, str(r.repeat), str(r.seed), r.verdict, r.reason) for r in found]
         names = ("case", "repeat", "seed", "verdict", "reason")
-        output.show(Grid(_counted(found), names, rows, names=1).rich())
+        screen.show(Grid(_counted(found), names, rows, names=1).rich())
     verdicts = {one.verdict for one in found}
     if "differs" in verdicts or "same" not in verdicts:
         raise typer.Exit(1)

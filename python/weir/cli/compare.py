@@ -9,7 +9,7 @@ from rich.console import Group
 from rich.text import Text
 
 from weir.base.options import chosen
-from weir.cli import complete, options, output, plans, rows, table
+from weir.cli import complete, options, output, plans, rows, screen, table
 from weir.cli.help import Verb
 from weir.comparison.contrasts import RELEVANT_SHARE, Relevant, caution, contrasts
 from weir.comparison.neighbour import neighbours, neighbours_grid
@@ -112,4 +112,4 @@ def _print(results: Results, relevant: float, *, as_json: bool) -> None:
         contrasts_grid(found, caution(found), results.caution) if found else None,
     ]
     parts = (grid.rich() for grid in grids if grid is not None)
-    output.show(Group(*(Text(text, style="bold") for text in said), cases_table(results), *parts))
+    screen.show(Group(*(Text(text, style="bold") for text in said), cases_table(results), *parts))

@@ -14,7 +14,7 @@ from weir.base.disk import write_text
 from weir.base.errors import InputError
 from weir.base.grid import Grid, cautioned
 from weir.base.options import MEASUREMENT, OUTPUT, Option, chosen
-from weir.cli import complete, options, output, packet_scripts, plans, table
+from weir.cli import complete, options, output, packet_scripts, plans, screen, table
 from weir.cli.help import Verb
 from weir.conform import baseline, words
 from weir.conform.cases.plans import Planned, Request, planned
@@ -198,7 +198,7 @@ def _list(found: Planned, *, as_json: bool) -> None:
         output.print_json("conform", [])
     scripts = sum(subject.is_script for subject in found.subjects)
     if scripts and not as_json:
-        output.show(Text(f"{scripts} packet scripts"))
+        screen.show(Text(f"{scripts} packet scripts"))
 
 
 def _fails(rows: Sequence[Row]) -> bool:
@@ -208,4 +208,4 @@ def _fails(rows: Sequence[Row]) -> bool:
 def _show(rows: Sequence[Row], changes: Sequence[str], caution: str) -> None:
     title = cautioned("conform: one row per criterion and stack", caution)
     grid = Grid(title, words.HEADERS, words.table(rows), 6, 1)
-    output.show(Group(grid.rich(), *output.points([*words.by_stack(rows), *changes])))
+    screen.show(Group(grid.rich(), *screen.points([*words.by_stack(rows), *changes])))

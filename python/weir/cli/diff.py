@@ -13,7 +13,7 @@ from rich.text import Text
 
 from weir.base.grid import Grid
 from weir.base.options import Option
-from weir.cli import options, output
+from weir.cli import options, output, screen
 from weir.cli.help import Verb
 from weir.comparison.difference import Diff, Finding
 from weir.comparison.tables import difference_text, estimate_text
@@ -66,7 +66,7 @@ def diff(
         else:
             shown = [f for f in found.findings if everything or f.verdict.startswith("significant")]
             grids = [_grid(shown).rich()] if shown else []
-            output.show(Group(*grids, Text(_summary(found)), *output.points(_notes(found))))
+            screen.show(Group(*grids, Text(_summary(found)), *screen.points(_notes(found))))
     if found.differs:
         raise typer.Exit(1)
 

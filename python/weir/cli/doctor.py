@@ -18,7 +18,7 @@ from weir.base.errors import WeirError
 from weir.base.extras import DISTRIBUTION
 from weir.base.grid import Grid
 from weir.base.options import Option
-from weir.cli import options, output
+from weir.cli import options, output, screen
 from weir.cli.help import Verb
 from weir.controllers import kernel_cc
 from weir.kernel import cache
@@ -67,7 +67,7 @@ def doctor(
         output.print_json("doctor", [{key: getattr(c, key) for key in keys} for c in checks])
     else:
         rows = [(c.name, c.state, c.found or "–", c.purpose) for c in checks]
-        output.show(Grid("", ("what", "state", "found", "needed for"), rows, names=4).rich())
+        screen.show(Grid("", ("what", "state", "found", "needed for"), rows, names=4).rich())
     if any(check.is_needed and check.found is None for check in checks):
         raise typer.Exit(1)
 

@@ -6,12 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from weir._native import ScenarioError
 from weir.base.errors import InputError, WeirError
-from weir.base.plain import plain
+from weir.cli import output
 
 
 def exit_code(program: str, command: Callable[[], Any]) -> Any:
@@ -62,7 +60,5 @@ _ALLOWED = {
 
 def _fail(program: str, message: str, code: int) -> int:
     # One line whatever the message holds, so that scripts can rely on it.
-    line = " ".join(message.split())
-    output = Console(stderr=True, soft_wrap=True, highlight=False)
-    output.print(Text(f"{program}: {plain(line)}"))
+    output.note(f"{program}: {' '.join(message.split())}", quiet=False)
     return code

@@ -12,7 +12,7 @@ from rich.text import Text
 from weir.base.errors import InputError
 from weir.base.grid import Grid, listed, number
 from weir.base.options import chosen
-from weir.cli import complete, options, output, plans, table
+from weir.cli import complete, options, output, plans, screen, table
 from weir.cli.help import Verb
 from weir.running.execution import Execution
 from weir.scenario.plans import World
@@ -74,7 +74,7 @@ def explain(
         document = as_json(found)
         output.print_json("explain", document.pop("rows"), **document)
     else:
-        output.show(Group(*(Text(line) for line in _sentences(found)), _grid(found).rich()))
+        screen.show(Group(*(Text(line) for line in _sentences(found)), _grid(found).rich()))
     if not quiet:
         _draw(found, quiet=quiet)
 

@@ -11,7 +11,7 @@ from rich.console import Group
 from weir import _native
 from weir.base.errors import InputError, unknown
 from weir.base.grid import Grid
-from weir.cli import options, output
+from weir.cli import options, output, screen
 from weir.cli.help import Verb
 from weir.scenario import source
 
@@ -53,7 +53,7 @@ def list_(
     if json:
         output.print_json("list", [{"kind": k, **item} for k in wanted for item in kinds[k]()])
     else:
-        output.show(Group(*(_grid(k, kinds[k]()).rich() for k in wanted)))
+        screen.show(Group(*(_grid(k, kinds[k]()).rich() for k in wanted)))
 
 
 def _from_rust() -> dict[str, Callable[[], list[Item]]]:

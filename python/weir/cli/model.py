@@ -13,7 +13,7 @@ import typer
 from weir.base.errors import InputError
 from weir.base.grid import Grid, number
 from weir.base.options import OUTPUT, Option
-from weir.cli import options, output, table
+from weir.cli import options, output, screen, table
 from weir.cli.help import Verb
 from weir.modelling import inputs
 
@@ -85,10 +85,10 @@ def model(
         output.print_json("model", [_row(measured, check)])
     else:
         if refusal:
-            output.show(f"Warning: {refusal}.\n")
-        output.show(parameters(measured).rich())
+            screen.show(f"Warning: {refusal}.\n")
+        screen.show(parameters(measured).rich())
         if check:
-            output.show(comparison(check).rich())
+            screen.show(comparison(check).rich())
     if out is not None:
         write_text(out, text.scenario_text(measured, check))
         output.note(f"scenario: {out}", quiet=quiet)

@@ -1,4 +1,4 @@
-"""Output of the verbs: tables or JSON on stdout, everything else on stderr."""
+"""Output of the verbs: text or JSON on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -6,35 +6,19 @@ import codecs
 import json
 import os
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from io import TextIOWrapper
 from typing import Any
 
-from rich.console import Console, RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
-from weir.base.plain import plain, plain_lines
+from weir.base.plain import plain
 
 SCHEMA = 1
 """Version of the JSON that every verb prints."""
 
-_PLAIN_WIDTH = 160
-
 _REPLACING = "weir-replace"
 _PLAINER = {"±": "+-", "−": "-", "–": "-", "─": "-", "…": "...", "×": "x", "•": "*", "→": "->"}
 """For encodings that lack these; all others become a question mark."""
-
-
-class Output(Console):
-    """Stdout. If its reader closes the pipe, as `head` does, the verb continues without it."""
-
-    def __init__(self, width: int | None = None) -> None:
-        super().__init__(width=width, highlight=False)
-
-    def on_broken_pipe(self) -> None:
-        """Discards the rest of the output."""
-        discard_stdout()
 
 
 def prepare_streams() -> None:
@@ -66,26 +50,19 @@ def discard_stdout() -> None:
 def print_json(command: str, rows: Sequence[Mapping[str, Any]], **more: Any) -> None:
     """Prints the object of `--json`. It depends on the command only, not on time or machine."""
     document = {"schema": SCHEMA, "command": command, **more, "rows": list(rows)}
+    print_text(json.dumps(document, ensure_ascii=False))
+
+
+def print_text(text: str) -> None:
+    """Prints on stdout; nothing any more once its reader closed the pipe, as `head` does."""
     try:
-        print(json.dumps(document, ensure_ascii=False), flush=True)
+        print(text, flush=True)
     except BrokenPipeError:
         discard_stdout()
 
 
-def show(renderable: RenderableType) -> None:
-    """Prints a table on stdout; in a pipe as wide as `COLUMNS`, or without folding."""
-    console = Output()
-    if not console.is_terminal and "COLUMNS" not in os.environ:
-        console.width = _PLAIN_WIDTH
-    console.print(renderable)
-
-
-def points(texts: Iterable[str]) -> list[RenderableType]:
-    """Returns sentences for `show`, each with a bullet."""
-    return [Padding(Text(f"• {plain_lines(text)}"), (0, 0, 0, 1)) for text in texts]
-
-
 def note(text: str, *, quiet: bool) -> None:
-    """Prints a line on stderr, unless quiet."""
+    """Prints a line on stderr, unless quiet or stderr is closed."""
     if not quiet:
-        Console(stderr=True, soft_wrap=True, highlight=False).print(Text(plain(text)))
+        with suppress(BrokenPipeError):
+            print(plain(text), file=sys.stderr, flush=True)

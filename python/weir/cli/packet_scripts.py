@@ -14,7 +14,7 @@ from rich.text import Text
 from weir.base.errors import InputError
 from weir.base.grid import Grid
 from weir.base.plain import plain_lines
-from weir.cli import output
+from weir.cli import output, screen
 from weir.conform.cases.scripts import WORLDS
 from weir.guest import packetdrill
 from weir.guest.packetdrill import ScriptResult
@@ -48,7 +48,7 @@ def run(
         shown = [result for result in results if not (quiet and result.is_good)]
         lines = [Text(plain_lines(_line(result))) for result in shown]
         tables = [_folders(files, results).rich()] if keep_going else []
-        output.show(Group(*lines, *tables, Text(_summary(results))))
+        screen.show(Group(*lines, *tables, Text(_summary(results))))
     if not all(result.is_good for result in results):
         raise typer.Exit(1)
 

@@ -17,7 +17,7 @@ from weir.base.errors import InputError, RunError
 from weir.base.grid import Grid
 from weir.base.options import chosen
 from weir.base.plain import plain
-from weir.cli import output
+from weir.cli import output, screen
 from weir.cli.options import GUESTS_OWN, OURS, ROUTERS
 from weir.comparison import contrasts
 from weir.controllers import trust
@@ -140,7 +140,7 @@ def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:
         (str(r.index), r.case.label, r.case.stack, str(r.repeat), str(r.seed)) for r in plan.runs
     ]
     title = f"{plan.name}: {len(cells)} runs"
-    output.show(Grid(title, ("run", "case", "stack", "repeat", "seed"), cells, names=3).rich())
+    screen.show(Grid(title, ("run", "case", "stack", "repeat", "seed"), cells, names=3).rich())
 
 
 def run_plan(

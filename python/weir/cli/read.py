@@ -13,7 +13,7 @@ import typer
 from weir.base.errors import InputError
 from weir.base.grid import Grid, number
 from weir.base.options import OUTPUT, Option
-from weir.cli import options, output
+from weir.cli import options, output, screen
 from weir.cli.help import Verb
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def read(
         output.print_json("read", rows, udp_flows=flows, **more)
     else:
         for grid in _grids(found, most):
-            output.show(grid.rich())
+            screen.show(grid.rich())
     if out is not None:
         from weir.reading.report import write_report
 

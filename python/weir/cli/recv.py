@@ -12,7 +12,7 @@ from typing import Annotated, Any, Self
 
 from weir.base.errors import StoppedError
 from weir.base.options import Option
-from weir.cli import options, output, table
+from weir.cli import options, output, screen, table
 from weir.cli import transfer as tables
 from weir.cli.help import Verb
 from weir.transfer import files as transfer
@@ -217,7 +217,7 @@ class _Printer:
             title = f"{tables.counted_files(files)} from {sender}"
             table = tables.table(title, rows, tables.not_shown(omitted))
             with self._bar.hidden():
-                output.show(table.rich())
+                screen.show(table.rich())
         if failure:
             self._note(f"{sender}: {failure}; what has arrived is kept")
 

@@ -16,7 +16,7 @@ from weir.base.errors import InputError
 from weir.base.grid import Grid
 from weir.base.options import NETWORK, Option
 from weir.base.quantities import quantity
-from weir.cli import options, output, path, table
+from weir.cli import options, output, path, screen, table
 from weir.cli.help import Verb
 from weir.links import emulation
 from weir.links.emulation import PathReport
@@ -161,7 +161,7 @@ def _print(report: PathReport, cpu_s: float, *, as_json: bool) -> None:
     elapsed = report["elapsed_s"]
     title = f"relay: datagrams in {elapsed:.1f} s, {100 * cpu_s / elapsed:.0f}% of a core"
     note = f"Health: {path.verdict(report)}"
-    output.show(Grid(title, ("", "up", "down"), cells, note=note).rich())
+    screen.show(Grid(title, ("", "up", "down"), cells, note=note).rich())
 
 
 def _check(delay: str, seconds: float, *, as_json: bool) -> None:
@@ -194,7 +194,7 @@ def _check(delay: str, seconds: float, *, as_json: bool) -> None:
         if healthy
         else f"bad: delays deviate by more than {good} ms (P99); is this machine busy?"
     )
-    output.show(Grid(title, ("", "P50", "P99", "worst"), cells, note=f"Health: {verdict}").rich())
+    screen.show(Grid(title, ("", "P50", "P99", "worst"), cells, note=f"Health: {verdict}").rich())
 
 
 def _count(value: object) -> str:

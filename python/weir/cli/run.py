@@ -9,7 +9,7 @@ import typer
 
 from weir.api import verbs
 from weir.base.options import MEASUREMENT, Option, chosen
-from weir.cli import complete, options, output, plans, rows, table
+from weir.cli import complete, options, output, plans, rows, screen, table
 from weir.cli.help import Verb
 from weir.comparison.tables import cases_table
 from weir.results.results import Results
@@ -132,4 +132,4 @@ def _show(results: Results, *, as_json: bool) -> None:
         cases = rows.case_rows(results)
         output.print_json("run", [{**row, "flows": flows.get(row["label"], [])} for row in cases])
     else:
-        output.show(cases_table(results))
+        screen.show(cases_table(results))

@@ -17,7 +17,7 @@ from rich.text import Text
 from weir.base.disk import write_text
 from weir.base.errors import InputError
 from weir.base.options import chosen
-from weir.cli import options, output, plans, table
+from weir.cli import options, output, plans, screen, table
 from weir.cli.help import Verb
 from weir.running.execution import Execution
 from weir.scenario.plans import World, scenario_plan
@@ -97,7 +97,7 @@ def search(
         return
     for finding in found:
         lines = [f"{finding.sentence}.", *findings.lines_of(finding)]
-        output.show(Group(*(Text(line) for line in lines)))
+        screen.show(Group(*(Text(line) for line in lines)))
 
 
 def _own(

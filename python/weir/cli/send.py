@@ -17,7 +17,7 @@ from rich.filesize import decimal
 
 from weir.base.errors import InputError, StoppedError
 from weir.base.options import Option
-from weir.cli import options, output, table
+from weir.cli import options, output, screen, table
 from weir.cli import transfer as tables
 from weir.cli.help import Verb
 from weir.transfer import files
@@ -111,7 +111,7 @@ def send(
     elif facts["segments"]:
         shown, rest = tables.shortened(rows)
         note_below = " ".join(filter(None, (rest, _note(rows, facts))))
-        output.show(tables.table(_title(rows, facts), shown, note_below).rich())
+        screen.show(tables.table(_title(rows, facts), shown, note_below).rich())
     _note_skipped(facts["skipped"], quiet=quiet)
     _finish(sent)
 

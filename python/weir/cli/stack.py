@@ -12,7 +12,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from weir.base.errors import InputError
 from weir.base.grid import Grid
-from weir.cli import options, output, table
+from weir.cli import options, output, screen, table
 from weir.cli.help import Verb
 from weir.contenders import build as contenders
 from weir.contenders import catalogue
@@ -131,7 +131,7 @@ def kernel(
     if json:
         output.print_json("stack kernel", [_kernel_row(made)])
     else:
-        output.show(_kernel_grid([made]).rich())
+        screen.show(_kernel_grid([made]).rich())
 
 
 @table.with_options_of(contenders.build)
@@ -186,7 +186,7 @@ def list_(json: options.Json = False, quiet: options.Quiet = False) -> None:
         Grid("programs of other projects", headers, cells, names=3),
         Grid("congestion controls", ("name", "state", "BPF map"), states, names=2),
     ]
-    output.show(Group(*(grid.rich() for grid in grids)))
+    screen.show(Group(*(grid.rich() for grid in grids)))
 
 
 def _control_rows() -> list[dict[str, str | int | None]]:

@@ -16,7 +16,7 @@ from weir.base.options import Option
 from weir.cells import claims
 from weir.cells.cells import Cells, count_text, decimals, digits, spread_text
 from weir.cells.protocol import PUBLISHED, Cell, sources
-from weir.cli import complete, options, output, plans, table
+from weir.cli import complete, options, output, plans, screen, table
 from weir.cli.help import Verb
 from weir.scenario.source import SIM
 from weir.studies import catalogue
@@ -100,7 +100,7 @@ def study(
             replace(grid, title=cautioned(grid.title, result.results.caution)).rich()
             for grid in _tables(name, result.rows)
         )
-        output.show(Group(*grids, *output.points(result.findings)))
+        screen.show(Group(*grids, *screen.points(result.findings)))
     plans.finish(result.results, report, quiet=quiet)
 
 
@@ -124,7 +124,7 @@ def _published(
             Grid(table["title"], tuple(table["headers"]), table["rows"]).rich()
             for table in summaries(found.entries, found.items)
         )
-        output.show(Group(*grids, *output.points(found.warnings)))
+        screen.show(Group(*grids, *screen.points(found.warnings)))
     output.note(f"Page: {found.path}", quiet=quiet)
     if opened:
         plans.open_page(found.path, quiet=quiet)

@@ -12,7 +12,7 @@ import typer
 
 from weir.base.errors import InputError
 from weir.base.options import Option, chosen
-from weir.cli import options, output, table
+from weir.cli import options, output, screen, table
 from weir.cli import transfer as tables
 from weir.cli.help import Verb
 from weir.pathtest import ssh
@@ -204,6 +204,6 @@ def _measure(
     if as_json:
         output.print_json("test", case_rows(results), host=client.host, verdict=text)
     else:
-        output.show(text)
-        output.show(summary.grid(results).rich())
+        screen.show(text)
+        screen.show(summary.grid(results).rich())
     plans.finish(results, report, quiet=quiet)

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from weir.base.grid import Grid
 from weir.base.options import chosen
-from weir.cli import complete, options, output, plans, table
+from weir.cli import complete, options, output, plans, screen, table
 from weir.cli.help import Verb
 from weir.comparison.contrasts import RELEVANT_SHARE, Relevant
 from weir.running.execution import Execution
@@ -94,7 +94,7 @@ def tune(
         output.print_json("tune", list(rows(found)), **more)
     else:
         lines = map(Text, _sentences(found, share))
-        output.show(Group(*lines, _grid(found).rich()))
+        screen.show(Group(*lines, _grid(found).rich()))
     output.note(f"Search: {found.journal}", quiet=quiet)
 
 

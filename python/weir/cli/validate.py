@@ -13,7 +13,7 @@ from weir import validation
 from weir.base.errors import InputError
 from weir.base.grid import Grid
 from weir.base.options import Option, chosen, parameters
-from weir.cli import options, output, plans, table
+from weir.cli import options, output, plans, screen, table
 from weir.cli.help import Verb
 from weir.radio_validation import RadioComparison
 from weir.radio_validation import comparison as radio_comparison
@@ -205,9 +205,9 @@ def _show_spread(rows: Sequence[Row]) -> None:
         *summary.findings(rows),
         *spread.by_chance(rows),
     ]
-    output.show(Group(grid.rich(), by_kind.rich(), *output.points(sentences)))
+    screen.show(Group(grid.rich(), by_kind.rich(), *screen.points(sentences)))
 
 
 def _show(grid: Grid, units: str, sentences: Iterable[str]) -> None:
     noted = replace(grid, note=f"{units[:1].upper()}{units[1:]}.")
-    output.show(Group(noted.rich(), *output.points(sentences)))
+    screen.show(Group(noted.rich(), *screen.points(sentences)))
