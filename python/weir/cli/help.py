@@ -118,18 +118,18 @@ def _styled(text: str) -> str:
 
 def _wrapped(text: str, columns: int) -> list[str]:
     """Lines of at most `columns` characters; marks take none, and a longer word is cut."""
-    lines, room = [""], columns
+    lines, space = [""], columns
     for word in text.split():
         size = len(_MARK.sub("", word))
-        if lines[-1] and size + 1 <= room:
-            lines[-1], room = f"{lines[-1]} {word}", room - size - 1
+        if lines[-1] and size + 1 <= space:
+            lines[-1], space = f"{lines[-1]} {word}", space - size - 1
             continue
         if lines[-1]:
             lines.append("")
         while size > columns:
             lines[-1], word, size = word[:columns], word[columns:], size - columns
             lines.append("")
-        lines[-1], room = word, columns - size
+        lines[-1], space = word, columns - size
     return lines
 
 
