@@ -5,9 +5,11 @@ from __future__ import annotations
 import filecmp
 import json
 import signal
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from shutil import copytree, ignore_patterns
+from threading import Thread
 from typing import Any
 
 import polars as pl
@@ -244,6 +246,34 @@ def test_what_cannot_be_done_is_one_line(
     assert message in result.stderr
     assert result.stderr.count("\n") == 1
     assert not Path("results").exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "another program answers there"),
+        (b"220", "another program answers there"),
+        (None, r"no scheduler answers there \(timed out\)"),
+    ],
+)
+def test_a_port_of_another_program_is_refused(said: bytes | None, message: str) -> None:
+    """Dask would reserve as much memory as these bytes say, or wait."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        host, port = server.getsockname()
+        answering = Thread(target=_answer, args=(server, said))
+        answering.start()
+        with pytest.raises(InputError, match=message), clusters.connected(f"{host}:{port}"):
+            pass
+        answering.join(10)
+
+
+def _answer(server: socket.socket, said: bytes | None) -> None:
+    stream, _ = server.accept()
+    with stream:
+        if said is None:
+            stream.recv(1)
+        else:
+            stream.sendall(said)
 
 
 def test_a_cluster_without_workers_is_reported(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import json
 import logging
 import re
 import socket
+import struct
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -36,7 +37,9 @@ PATIENCE_S = 30.0
 """How long a cluster may be without workers: a nanny or a pod starts a lost one again."""
 
 _CONNECT_S = 10.0
-_ANSWER_S = 2.0
+_ANSWER_S = 1.5
+_LENGTH = struct.Struct("<Q")
+_LONGEST_GREETING = 1 << 20
 _LOOK_S = 1.0
 _CLOSE_S = 5.0
 _SHARED = ("polars", "distributed")
@@ -125,7 +128,7 @@ def _client(where: str) -> Iterator[Client]:
     is_file = where.endswith(".json") or Path(where).is_file()
     if is_file and not Path(where).is_file():
         raise InputError(f"--dask {where}: no such scheduler file")
-    _refuse_silent(where, _address(where) if is_file else where)
+    _refuse_other_programs(where, _address(where) if is_file else where)
     target = {"scheduler_file": where} if is_file else {"address": where}
     try:
         client = Client(**target, timeout=_CONNECT_S, set_as_default=False, name="weir")
@@ -145,14 +148,23 @@ def _address(file: str) -> str:
     return ""
 
 
-def _refuse_silent(where: str, address: str) -> None:
-    """Refuses an address where nothing listens: Dask would try again for longer than users wait."""
-    if (named := re.fullmatch(r"(?:\w+://)?\[?([^/]+?)\]?:(\d{1,5})", address)) is None:
+def _refuse_other_programs(where: str, address: str) -> None:
+    """Refuses an address where no scheduler speaks.
+
+    Dask would try again for longer than users wait where nothing listens, and would reserve as much
+    memory as the first bytes of another program say. A scheduler speaks first: it sends how long
+    its greeting is, eight bytes of low order first. One behind TLS or HTTP is left to Dask.
+    """
+    if (named := re.fullmatch(r"(?:(\w+)://)?\[?([^/]+?)\]?:(\d{1,5})", address)) is None:
         return
     try:
-        socket.create_connection((named[1], int(named[2])), timeout=_ANSWER_S).close()
+        with socket.create_connection((named[2], int(named[3])), timeout=_ANSWER_S) as stream:
+            size = _LENGTH.size if named[1] in (None, "tcp") else 0
+            start = stream.recv(size, socket.MSG_WAITALL)
     except (OSError, OverflowError) as error:
         raise InputError(f"--dask {where}: no scheduler answers there ({error})") from None
+    if size and (len(start) < size or _LENGTH.unpack(start)[0] > _LONGEST_GREETING):
+        raise InputError(f"--dask {where}: another program answers there, no Dask scheduler")
 
 
 def _first_workers(client: Client, where: str, patience_s: float) -> int:
