@@ -58,6 +58,7 @@ pub fn run(script: &Script, endpoint: &mut dyn Endpoint) -> Result<(), RunError>
         least_tolerance: script.settings.tolerance,
         tick: script.settings.tick,
         last: Duration::ZERO,
+        anchor: None,
         line: 0,
         blocked: None,
     };
@@ -78,8 +79,11 @@ struct Runner<'a> {
     variables: Variables,
     least_tolerance: Duration,
     tick: Option<u32>,
-    /// The time of the event before.
+    /// When the event before happened. Relative times count from then, as in packetdrill
+    /// (`adjust_relative_event_times`).
     last: Duration,
+    /// When it should have happened, if it was a packet that arrives: the next one counts from there.
+    anchor: Option<Duration>,
     line: u32,
     /// A call that has not returned.
     blocked: Option<Blocked>,
@@ -102,15 +106,18 @@ struct Slot {
 
 impl Runner<'_> {
     fn event(&mut self, event: &Event) -> Result<(), RunError> {
-        let slot = self.slot(event.at);
+        let anchor = self.anchor.take();
+        let is_inbound = matches!(event.action, Action::Inject(_));
+        let slot = self.slot(event.at, anchor.filter(|_| is_inbound).unwrap_or(self.last));
         if let Action::Expect(packet) = &event.action {
             let at = self.expect(packet, slot)?;
-            let exact = matches!(event.at, When::Absolute(_) | When::Relative(_));
-            // What follows a range counts from when it happened.
-            self.last = if exact { slot.earliest } else { at };
+            self.last = self.last.max(at);
             return Ok(());
         }
         self.wait_until(slot.earliest)?;
+        if self.endpoint.now() > slot.latest + slot.tolerance {
+            return Err(self.failed(untimely("event", slot, self.endpoint.now())));
+        }
         match &event.action {
             Action::Inject(packet) => {
                 let connection = self.endpoint.next_connection(packet.flags);
@@ -126,7 +133,8 @@ impl Runner<'_> {
             Action::Count(state, wanted) => self.count(*state, *wanted)?,
             Action::Expect(_) => {}
         }
-        self.last = slot.earliest;
+        self.last = self.endpoint.now();
+        self.anchor = is_inbound.then_some(slot.earliest);
         self.take_sent()?;
         self.retry()
     }
@@ -146,15 +154,16 @@ impl Runner<'_> {
         Ok(())
     }
 
-    fn slot(&self, at: When) -> Slot {
+    /// The times of an event; relative ones count from `last`.
+    fn slot(&self, at: When, last: Duration) -> Slot {
         let (earliest, latest) = match at {
             When::Absolute(at) => (at, at),
-            When::Relative(at) => (self.last + at, self.last + at),
+            When::Relative(at) => (last + at, last + at),
             When::AbsoluteRange(from, to) => (from, to),
-            When::RelativeRange(from, to) => (self.last + from, self.last + to),
-            When::Any => (self.last, self.last + LONGEST_WAIT),
+            When::RelativeRange(from, to) => (last + from, last + to),
+            When::Any => (last, last + LONGEST_WAIT),
         };
-        let share = earliest.saturating_sub(self.last).mul_ratio(1, 8);
+        let share = earliest.saturating_sub(last).mul_ratio(1, 8);
         Slot { earliest, latest, tolerance: self.least_tolerance.max(share) }
     }
 
@@ -194,7 +203,7 @@ impl Runner<'_> {
         }
     }
 
-    /// Takes the next packet, which must be the expected one; returns when it was sent.
+    /// Takes the next packet, which must be the expected one; returns when its end was sent.
     fn expect(&mut self, expected: &Packet, slot: Slot) -> Result<Duration, RunError> {
         let latest = slot.latest + slot.tolerance;
         let Some(first) = self.next_packet(latest)? else {
@@ -233,16 +242,10 @@ impl Runner<'_> {
         }
         let early = at + slot.tolerance < slot.earliest;
         if early || end > latest {
-            let (happened, tolerance) = (Seconds(if early { at } else { end }), slot.tolerance);
-            let timing = format!(
-                "timing error: expected outbound packet at {} sec but happened at {happened} sec; \
-                 tolerance {} sec",
-                Seconds(slot.earliest),
-                Seconds(tolerance)
-            );
+            let timing = untimely("outbound packet", slot, if early { at } else { end });
             return Err(self.failed(format!("{timing}{packets}")));
         }
-        Ok(at)
+        Ok(end)
     }
 
     /// The oldest packet that no event has taken; waits for one until `latest`.
@@ -267,7 +270,7 @@ impl Runner<'_> {
             let error = EndpointError("a second call while the first one blocks".to_owned());
             return Err(self.refused(error));
         }
-        let Slot { earliest, tolerance, .. } = self.slot(until);
+        let Slot { earliest, tolerance, .. } = self.slot(until, self.last);
         let tolerance = tolerance.max(slot.tolerance);
         let Returned::Blocks(_) = returned else {
             judge(call, returned).map_err(|message| self.failed(message))?;
@@ -356,6 +359,16 @@ fn judge(call: &Call, returned: Returned) -> Result<(), String> {
 
 fn shown(at: Duration, packet: &Packet) -> String {
     format!("{} {packet}", Seconds(at))
+}
+
+/// Says that something happened too early or too late.
+fn untimely(what: &str, slot: Slot, happened: Duration) -> String {
+    format!(
+        "timing error: expected {what} at {} sec but happened at {} sec; tolerance {} sec",
+        Seconds(slot.earliest),
+        Seconds(happened),
+        Seconds(slot.tolerance)
+    )
 }
 
 /// A time as packetdrill prints it.

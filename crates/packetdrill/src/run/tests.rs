@@ -86,6 +86,26 @@ fn times_have_a_tolerance_of_an_eighth() {
     );
 }
 
+/// A timer may be as late as the tolerance allows, and a kernel's often is. What follows is not late for that.
+#[test]
+fn relative_times_count_from_when_the_event_before_happened() {
+    let after = |time: &str| {
+        outcome(&format!(
+            "+0 write(4, ..., 1000) = 1000
+            +0 > P. 1:1001(1000) ack 1
+            +.28 > P. 1:1001(1000) ack 1
+            +.01 < . 1:1(0) ack 1001 win 257
+            {time} write(4, ..., 1000) = 1000
+            +0 > P. 1001:2001(1000) ack 1"
+        ))
+    };
+    assert_eq!(after("+0"), Ok(()));
+    // The timeout was at 0.4, and the acknowledgement came 10 ms later.
+    assert_eq!(after("0.42"), Ok(()));
+    let Err(RunError::Failed(late)) = after("0.39") else { panic!("it is 20 ms late") };
+    assert!(late.message.starts_with("timing error: expected event at 0.390000 sec"), "{late}");
+}
+
 #[test]
 fn a_packet_before_the_expected_one_is_reported_and_one_after_the_last_is_free() {
     let text = message(
