@@ -65,7 +65,8 @@ impl Dctcp {
         }
     }
 
-    /// RFC 8257 §3.3, `dctcp_update_alpha`: a window has been acknowledged.
+    /// RFC 8257 §3.3, `dctcp_update_alpha`: a window has been acknowledged. Where nothing is in flight an
+    /// acknowledgement of nothing new ends an empty one.
     fn update_alpha(&mut self, cx: &CcContext<'_>) {
         if cx.snd_una < self.end {
             return;
@@ -88,7 +89,7 @@ impl CongestionController for Dctcp {
     }
 
     fn needs(&self) -> Needs {
-        Needs { ecn: Ecn::Ect0, ..Needs::default() }
+        Needs { ecn: Ecn::Ect0, every_ack: true, ..Needs::default() }
     }
 
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {

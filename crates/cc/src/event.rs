@@ -291,6 +291,9 @@ pub struct Needs {
     pub pacing: bool,
     /// Pass the timestamps of acknowledgements ([`AckEvent::timestamps`]).
     pub timestamps: bool,
+    /// Pass acknowledgements of nothing new that come with data while nothing is in flight, as Linux calls
+    /// `in_ack_event` for the next request of a connection that has answered one.
+    pub every_ack: bool,
     /// Let data packets carry what [`CongestionController::request`](crate::CongestionController::request)
     /// gives them past the routers.
     pub feedback: Option<FeedbackKind>,

@@ -31,7 +31,7 @@ use weir_units::{Bytes, Duration, Instant};
 use crate::ticks::ticks;
 use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{
-    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Gain, RecoveryState,
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Gain, Needs, RecoveryState,
     Variable,
 };
 
@@ -70,6 +70,10 @@ impl Westwood {
 impl CongestionController for Westwood {
     fn name(&self) -> &'static str {
         "westwood"
+    }
+
+    fn needs(&self) -> Needs {
+        Needs { every_ack: true, ..Needs::default() }
     }
 
     fn on_sent(&mut self, cx: &mut CcContext<'_>, _bytes: Bytes) {
