@@ -164,6 +164,28 @@ fn marks_are_echoed_exactly_where_the_controller_lives_on_them() {
     }
 }
 
+/// Linux calls `dctcp_update_alpha` for the next request too, because nothing is charged to the socket, and
+/// nothing is between `snd_una` and the end of the window: an empty window has no marks.
+#[test]
+fn a_request_to_an_idle_connection_ends_a_window_of_dctcp() {
+    let alpha_after = |requests: usize| {
+        let mut pair = Pair::connected(&with_stack("dctcp"));
+        for _ in 0..requests {
+            pair.write(Client, MSS);
+            pair.drive();
+            pair.write(Server, 1);
+            pair.drive();
+        }
+        let found = pair.client.connection.variables();
+        found.iter().find(|(name, _)| *name == "alpha").expect("DCTCP's alpha").1
+    };
+    // Each answer and each request: alpha - alpha / 16, in 1/1024.
+    let decayed = |windows: usize| {
+        (0..windows).fold(1_024_u32, |alpha, _| alpha - (alpha >> 4)) as f64 / 1_024.0
+    };
+    assert_eq!([1, 2, 10].map(alpha_after), [2, 4, 20].map(decayed));
+}
+
 #[test]
 fn dctcp_without_ecn_is_reno() {
     let transfer = |config: &Config| {
