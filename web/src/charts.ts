@@ -30,8 +30,9 @@ export interface Chart {
 const MOST_SENDERS = 4;
 /** Pacing rates above this times the goodput are beyond the edge. BBR's STARTUP has 2.89 times the rate that it measured. */
 const MOST_OF_GOODPUT = 3;
-/** Of the height of a phase, what its lines take. */
-const PHASE_SPREAD = 0.5;
+/** Of the height of a phase, what lies between two of its lines, and all of them at most: a line is near its phase's name. */
+const PHASE_STEP = 0.12;
+const PHASE_SPREAD = 0.4;
 /** Of the first three links, the next three, and so on. */
 const LINK_DASHES = [undefined, [6, 4], [1, 3]];
 const HEIGHT = 205;
@@ -355,10 +356,11 @@ function rates(store: Store, colours: string[]): Line[] {
 /** The number of each phase; flows in one phase are drawn below each other. */
 function phases(store: Store, colours: string[]): Line[] {
   const { flows } = store.about;
+  const spread = Math.min(PHASE_SPREAD, PHASE_STEP * (flows.length - 1));
   return flows.flatMap((info, flow) => {
     if (!hasWindow(info)) return [];
     const line = over(store.samples[flow], "phase", 1);
-    const shift = flows.length > 1 ? PHASE_SPREAD * (0.5 - flow / (flows.length - 1)) : 0;
+    const shift = flows.length > 1 ? spread * (0.5 - flow / (flows.length - 1)) : 0;
     return { label: info.name, colour: colours[flow], ...line, values: Array.from(line.values, (value) => (value ?? NaN) + shift) };
   });
 }

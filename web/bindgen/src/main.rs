@@ -1,4 +1,4 @@
-//! `weir-bindgen FOLDER INPUT`: writes the module and the JavaScript around it.
+//! `weir-bindgen FOLDER INPUT`: writes the module, the JavaScript around it, and its types.
 
 use wasm_bindgen_cli_support::Bindgen;
 
@@ -9,7 +9,7 @@ fn main() {
     let done = bindgen
         .input_path(input)
         .web(true)
-        .and_then(|own| own.omit_default_module_path(true).generate(folder));
+        .and_then(|own| own.omit_default_module_path(true).typescript(true).generate(folder));
     if let Err(error) = done {
         eprintln!("weir-bindgen: {error:#}");
         std::process::exit(1);
