@@ -233,7 +233,10 @@ pub trait DiskFile: Debug + Send + Sync {
     fn names(&self) -> io::Result<u64>;
 
     /// Whether `path` is a name of this file. A link is not followed.
-    fn is_at(&self, path: &Path) -> bool;
+    ///
+    /// # Errors
+    /// What the system reports, unless it is that nothing is there.
+    fn is_at(&self, path: &Path) -> io::Result<bool>;
 
     /// Gives this file, whatever is at its name `from` by now, the name `to`, which nothing may have yet. It may
     /// lose the name `from`.

@@ -277,13 +277,13 @@ impl Partial {
             return Ok(false);
         }
         file.give_name(&self.path, to)?;
-        if file.is_at(to) && file.is_unchanged(watch)? {
+        if file.is_at(to)? && file.is_unchanged(watch)? {
             // Until then only its owner may open it. Should the process be killed, the next session gives it these.
             file.set_mode(attributes.mode)?;
             file.set_modified(attributes.modified)?;
             return Ok(true);
         }
-        if file.is_at(to) {
+        if file.is_at(to)? {
             self.disk.remove(to)?;
             // Else a power failure could bring the name back, and take the next one for it.
             self.disk.sync_folder(to.parent().unwrap_or(Path::new(".")))?;
@@ -387,7 +387,7 @@ impl Partial {
     /// Removes it, unless another program has put something else in its place.
     pub(crate) fn discard(self) -> io::Result<()> {
         match &self.file {
-            Some(file) if file.is_at(&self.path) => self.disk.remove(&self.path),
+            Some(file) if file.is_at(&self.path)? => self.disk.remove(&self.path),
             _ => Ok(()),
         }
     }

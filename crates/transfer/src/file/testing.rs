@@ -188,7 +188,7 @@ impl DiskFile for TestFile {
         self.0.names()
     }
 
-    fn is_at(&self, path: &Path) -> bool {
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
         self.0.is_at(path)
     }
 

@@ -271,9 +271,14 @@ impl DiskFile for File {
         Ok(self.metadata()?.nlink())
     }
 
-    fn is_at(&self, path: &Path) -> bool {
-        let there = fs::symlink_metadata(path);
-        matches!((there, self.metadata()), (Ok(there), Ok(own)) if is_same(&there, &own))
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
+        match fs::symlink_metadata(path) {
+            Ok(there) => Ok(is_same(&there, &self.metadata()?)),
+            Err(error) => match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(false),
+                _ => Err(error),
+            },
+        }
     }
 
     fn give_name(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -283,11 +288,11 @@ impl DiskFile for File {
         }
         // Not every file system has links. Another program that puts something else in the file's place between two
         // of the following steps is found out at the last of them.
-        if !self.is_at(from) {
+        if !self.is_at(from)? {
             return Err(io::ErrorKind::NotFound.into());
         }
         rename_to_new(from, to)?;
-        if !self.is_at(to) {
+        if !self.is_at(to)? {
             rename_to_new(to, from)?;
         }
         Ok(())

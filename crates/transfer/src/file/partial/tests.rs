@@ -249,6 +249,21 @@ fn what_changes_after_it_was_hashed_gets_no_name() {
 }
 
 /// What a session leaves, while another one that began with nothing has not written yet, stays.
+/// An error is none of the two answers: taken for "not there", it made a file that was right a mismatch.
+#[test]
+fn a_name_that_cannot_be_looked_up_is_an_error() {
+    let folder = TempDir::new();
+    let mut partial = open(&folder, &header_of("x", b"y")).expect("writable");
+    partial.write(0, b"y").expect("space");
+    let file = partial.file().expect("ours");
+    let found = |path: &Path| file.is_at(path).map_err(|error| error.kind());
+    assert_eq!(found(partial.path()), Ok(true));
+    assert_eq!(found(&folder.path().join("x")), Ok(false));
+    assert_eq!(found(&partial.path().join("x")), Ok(false), "a file has no names in it");
+    let too_long = folder.path().join("x".repeat(300));
+    assert_eq!(found(&too_long), Err(std::io::ErrorKind::InvalidFilename));
+}
+
 #[test]
 fn a_new_partial_file_takes_no_place_that_another_session_has_left() {
     let folder = TempDir::new();

@@ -98,9 +98,9 @@ impl DiskFile for OpenFile {
         self.disk.state().act(self.disk.process, names)
     }
 
-    fn is_at(&self, path: &Path) -> bool {
+    fn is_at(&self, path: &Path) -> io::Result<bool> {
         let find = |state: &mut State| Ok(state.names.get(path) == Some(&self.inode));
-        self.disk.state().act(self.disk.process, find).unwrap_or(false)
+        self.disk.state().act(self.disk.process, find)
     }
 
     fn give_name(&self, _: &Path, to: &Path) -> io::Result<()> {
