@@ -41,9 +41,11 @@ def run(
 @requires.namespaces
 def test_a_bulk_flow_fills_the_link_and_is_sampled(tmp_path: Path) -> None:
     before = _interfaces()
-    results = run(
-        tmp_path, {"flow.0.stack": "cubic", "flow.0.start": "200ms", "measure.warmup": "1s"}
-    )
+    keys = {"flow.0.stack": "cubic", "flow.0.start": "200ms", "measure.warmup": "1s"}
+    results = run(tmp_path, keys)
+    for _ in range(2):
+        # A run in which the machine could not keep up is none.
+        results = run(tmp_path, keys) if results.caution else results
     assert _interfaces() == before, "namespaces and devices are gone"
     flow = results.flows.row(0, named=True)
     # 1448 of 1500 bytes are payload. What arrived before the warm-up was over may be read after it:
