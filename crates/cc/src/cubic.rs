@@ -118,8 +118,9 @@ impl Cubic {
         ends.zip(ack.rtt).is_some_and(|(end, rtt)| now <= end + rtt)
     }
 
-    /// Processes an RTT sample; may end slow start.
-    fn sample_rtt(&mut self, cx: &CcContext<'_>, rtt: Duration) {
+    /// Processes an RTT sample; may end slow start, also that which goes on below the threshold while a reduction is
+    /// `metered` (Linux's `tcp_in_slow_start` in `cubictcp_acked`).
+    fn sample_rtt(&mut self, cx: &CcContext<'_>, rtt: Duration, metered: Option<Bytes>) {
         let now = ticks(cx.now);
         // The second after a reduction still sees the queue that caused it.
         if self.curve.epoch.is_some_and(|start| now.saturating_sub(start) < TICKS_PER_SEC) {
@@ -128,8 +129,10 @@ impl Cubic {
         let rtt = rtt.max(Duration::from_micros(1));
         let min_rtt = self.curve.min_rtt.map_or(rtt, |min| min.min(rtt));
         self.curve.min_rtt = Some(min_rtt);
-        if self.window.in_slow_start() && self.exit.on_rtt(cx, self.window.cwnd, rtt, min_rtt) {
-            self.window.ssthresh = self.window.cwnd;
+        let cwnd = metered.unwrap_or(self.window.cwnd);
+        if cwnd < self.window.ssthresh && self.exit.on_rtt(cx, cwnd, rtt, min_rtt) {
+            self.window.cwnd = cwnd;
+            self.window.ssthresh = cwnd;
         }
     }
 }
@@ -163,7 +166,7 @@ impl CongestionController for Cubic {
 
     fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
         if let Some(rtt) = ack.rtt {
-            self.sample_rtt(cx, rtt);
+            self.sample_rtt(cx, rtt, ack.metered_window);
         }
         if !may_raise(cx, ack) || !cx.cwnd_limited || self.is_held(cx.now, ack) {
             return;

@@ -150,6 +150,9 @@ pub struct AckEvent {
     pub predicted: bool,
     /// Bytes in flight before it was taken in.
     pub prior_in_flight: Bytes,
+    /// The window in force before it was taken in, where the host meters a reduction (proportional rate reduction):
+    /// the controller's is then what it arrives at. None where the controller's is in force.
+    pub metered_window: Option<Bytes>,
     /// How many packet-timed round trips the connection has seen.
     pub round: u64,
     /// Its timestamps, where both ends have them.

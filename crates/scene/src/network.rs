@@ -32,6 +32,8 @@ pub struct Network<Q, L: Debug = ()> {
     routes: Vec<Routes>,
     /// Per flow, which of these it takes.
     route_of: Vec<u32>,
+    /// The link out of which a packet came that was handed over last.
+    delivers: u32,
     /// Links that have an event pending: while there are any, packets are in flight.
     busy_links: usize,
     /// Where switches choose among links.
@@ -95,6 +97,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             spare: Vec::new(),
             routes: routes.collect(),
             route_of: (0u32..).zip(&spec.flows).map(|(index, _)| index).collect(),
+            delivers: 0,
             busy_links: 0,
             balancer: balancer.map(Box::new),
             drawn_routes: BTreeMap::new(),
@@ -271,10 +274,22 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             let route = self.route(packet.flow).towards(packet.direction);
             match route.get(usize::from(packet.hop)) {
                 Some(next) => self.offer(*next, packet, Some(index)),
-                None => arrived(self, packet),
+                None => {
+                    self.delivers = index;
+                    arrived(self, packet);
+                }
             }
         }
         self.settle(index);
+    }
+
+    /// Whether another packet comes out of the same link at the same instant as the one that is being handed over.
+    #[inline]
+    pub(crate) fn more_arrives(&self) -> bool {
+        // A link that has no event pending although something is to come out of it is at its turn.
+        let at_its_turn = |link: &&HostedLink<L>| link.armed.is_none();
+        let link = self.links.get(self.delivers as usize).filter(at_its_turn);
+        link.and_then(|link| link.link.next_time()).is_some_and(|at| at <= self.now)
     }
 
     /// What happens next in the radio network, whose event is at hand. As long as nothing else is due,

@@ -288,6 +288,10 @@ impl ReliableFlow {
             return;
         }
         let now = net.now();
+        if self.config.host_profile == HostProfile::Kernel && net.net().more_arrives() {
+            // A kernel takes in all that arrives at one instant before it runs the application.
+            return self.stream.arm(side, Some(now), net);
+        }
         let bytes = conn.read(now, bytes);
         if let Err(what) = stream.on_read(bytes) {
             net.notes().violate(format!("flow {}: {what}", self.stream.index));

@@ -131,15 +131,12 @@ impl Scoreboard {
                 self.sack_segment(index, high, highest, cx, out);
                 index += 1;
             }
-            let rest = missing.end..block.end;
-            gap = self.sacked_ranges.missing_in(rest).next();
-        }
-        // Whole segments only: a block that ends inside one is remembered up to its start.
-        let from = self.segments.partition_point(|s| s.start < block.start);
-        let to = self.segments.partition_point(|s| s.end() <= block.end);
-        if from < to {
-            let covered = self.segments[from].start..self.segments[to - 1].end();
-            self.sacked_ranges.insert(covered, MAX_SACK_RANGES);
+            // Whole segments only: a block that ends inside one is remembered up to its start.
+            if first < index {
+                let covered = self.segments[first].start..self.segments[index - 1].end();
+                self.sacked_ranges.insert(covered, MAX_SACK_RANGES);
+            }
+            gap = self.sacked_ranges.missing_in(missing.end..block.end).next();
         }
     }
 

@@ -53,7 +53,7 @@ pub(super) struct Progress {
     pub(super) released: bool,
     /// Whether the window to offer is still growing.
     pub(super) growing: bool,
-    /// Whether the window cannot advance before what it made readable is read.
+    /// Whether the window cannot advance before what is readable is read.
     pub(super) hampered: bool,
     /// The window that was offered last: half of it bounds the quick acknowledgements (`tcp_incr_quickack`).
     pub(super) window: u64,
@@ -315,9 +315,11 @@ impl AckPolicy {
         self.pushed = self.mode == DelayedAck::Linux && !self.answers;
     }
 
-    /// The application has read everything. Linux's `tcp_cleanup_rbuf` then answers a push.
-    pub(super) fn on_all_read(&mut self) {
-        self.due |= self.pushed;
+    /// The application has read, perhaps everything. Linux's `tcp_cleanup_rbuf` acknowledges more than a segment, and
+    /// a push of which all is read.
+    pub(super) fn on_read(&mut self, all: bool) {
+        let is_much = self.mode == DelayedAck::Linux && self.unacked > self.mss;
+        self.due |= is_much || (all && self.pushed);
     }
 
     /// An acknowledgement must go out now.

@@ -3,7 +3,7 @@
 use weir_units::feedback::Drai;
 
 use crate::window_limit::{LEAST, LimitInForce, MOST_BY_INDEX};
-use crate::{Config, LimitingEnd, WindowLimit};
+use crate::{Config, DelayedAck, HostProfile, LimitingEnd, WindowLimit};
 
 /// The receiver's window limit.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +12,8 @@ pub(super) struct OfferLimit {
     by_index: Option<IndexWindow>,
     /// The bytes that one unit of the window field stands for.
     unit: u64,
+    /// What rounding up adds at most.
+    rest: u64,
 }
 
 /// A window that follows the routers' indices, 1 to 5 (TCP Muzha's table): halved, one less, the same,
@@ -57,7 +59,9 @@ impl OfferLimit {
     pub(super) fn new(config: &Config) -> Self {
         let follows = config.window_limit == Some(WindowLimit::Indices);
         let by_index = follows.then_some(IndexWindow::NEW);
-        Self { limit: in_force(config), by_index, unit: 1 << window_scale(config) }
+        let unit = 1 << window_scale(config);
+        let rest = if config.host_profile == HostProfile::Kernel { unit - 1 } else { 0 };
+        Self { limit: in_force(config), by_index, unit, rest }
     }
 
     /// A packet with data has met routers that say so; `edge` is what was offered until now. Returns
@@ -75,11 +79,17 @@ impl OfferLimit {
 
     /// Windows are not scaled.
     pub(super) fn unscale(&mut self) {
-        self.unit = 1;
+        (self.unit, self.rest) = (1, 0);
     }
 
     pub(super) fn is_scaled(&self) -> bool {
         self.unit > 1
+    }
+
+    /// So much, which a kernel rounds up to whole units of the scale, so that scaling takes nothing away.
+    #[inline]
+    pub(super) fn rounded_up(&self, bytes: u64) -> u64 {
+        bytes.saturating_add(self.rest) & !self.rest
     }
 
     /// The largest window that the header's field holds.
@@ -103,11 +113,15 @@ pub(crate) fn window_scale(config: &Config) -> u8 {
         return 0;
     }
     let limit = in_force(config).largest(u64::from(config.mss)).unwrap_or(u64::MAX);
-    // A buffer that keeps its size: Linux decides by the half that it offers at first, and what it measures later fits
-    // no further (`tcp_select_initial_window`, `tcp_select_window`).
-    let first = config.initial_recv_window.filter(|_| config.max_recv_buffer.is_none());
-    let largest = first.unwrap_or(config.largest_recv_buffer());
-    let largest = largest.min(config.largest_recv_buffer()).get().min(limit);
+    let most = config.largest_recv_buffer();
+    // Linux decides by `tcp_rmem`, of which windows get half; for a buffer that keeps its size by the half that it
+    // offers at first, and what it measures later fits no further (`tcp_select_initial_window`, `tcp_select_window`).
+    let largest = match (config.max_recv_buffer, config.initial_recv_window) {
+        (Some(_), _) if config.delayed_ack() == DelayedAck::Linux => most * 2,
+        (None, Some(first)) => first.min(most),
+        _ => most,
+    };
+    let largest = largest.get().min(limit);
     (0..14).find(|shift| largest >> shift <= u64::from(u16::MAX)).unwrap_or(14)
 }
 
@@ -136,9 +150,10 @@ mod tests {
         assert_eq!(window_scale(&config("receiver-cwl(1/2)", 1_448)), 3);
     }
 
-    /// What a buffer that keeps its size offers at first decides, although more of it is offered later.
+    /// What a buffer that keeps its size offers at first decides, although more of it is offered later; of one that
+    /// grows, twice what it offers at last.
     #[test]
-    fn the_scale_of_a_fixed_buffer_is_that_of_its_first_window() {
+    fn the_scale_is_that_of_the_first_window_or_of_the_memory() {
         let sized = |first, buffer| Config {
             initial_recv_window: first,
             recv_buffer: Bytes(buffer),
@@ -150,7 +165,7 @@ mod tests {
         assert_eq!(window_scale(&fixed), 1);
         assert_eq!(OfferLimit::new(&fixed).most(), 131_070);
         let growing = Config { max_recv_buffer: Some(Bytes(150_000)), ..fixed };
-        assert_eq!(window_scale(&growing), 2);
+        assert_eq!(window_scale(&growing), 3);
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! memory = (mss + 512 to a power of two) + 256         a segment, whatever it carries
 //! taken  = memory / 2, or since Linux 6.5 memory ((mss << 8) / memory) / 256
 //! window = min(limit, buffer - taken * segments)       at each acknowledgement, never less than was offered
-//! whole segments of it                                 if the largest window needs no scaling (`__tcp_select_window`)
+//! up to a unit of the scale                            or whole segments, without scaling (`__tcp_select_window`)
 //! limit += min(2 payload, window - limit)              for each segment (`tcp_grow_window`)
 //! limit <= buffer - mss                                before it grows, or is measured
 //! ```
@@ -45,15 +45,19 @@ impl Receiver {
     }
 
     /// The window that Linux offers (`__tcp_select_window`): 0 where little is free, which leaves what was offered.
-    /// Where windows are not scaled it has whole segments, after the first, and stays while it is within one of them.
+    /// Where windows are scaled it is rounded up to the scale's unit. Where not, it has whole segments, after the first,
+    /// and stays while it is within one of them.
     pub(super) fn selected_window(&self) -> u64 {
         let space = self.free_space();
         if space < self.mss.max(self.buffer / 16) {
             return 0;
         }
         let free = space.min(self.window_limit);
-        if self.offer_limit.is_scaled() || self.offered_edge == 0 {
+        if self.offered_edge == 0 {
             return free;
+        }
+        if self.offer_limit.is_scaled() {
+            return self.offer_limit.rounded_up(free);
         }
         let stays = (free.saturating_sub(self.mss) + 1..=free).contains(&self.offered);
         if stays { self.offered } else { free - free % self.mss }
@@ -63,7 +67,7 @@ impl Receiver {
     /// acknowledged before the application reads them (`tcp_space`).
     pub(super) fn free_space(&self) -> u64 {
         let unread = (self.read + self.buffer).saturating_sub(self.rcv_nxt());
-        let held = self.unread + self.reassembly.ahead();
+        let held = self.unread.max(self.readable()) + self.reassembly.ahead();
         if held == 0 {
             // Nearly always: nothing is to be divided.
             return unread.min(self.buffer);

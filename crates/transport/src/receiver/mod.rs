@@ -188,8 +188,8 @@ impl Receiver {
                 selective: self.selective,
                 released,
                 growing: news && self.grow_window(len, held),
-                hampered: self.unread > 0
-                    && self.window_limit.min(self.free_space()) < self.offered,
+                hampered: self.policy.is_linux()
+                    && self.selected_window() < self.offered,
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
@@ -305,8 +305,8 @@ impl Receiver {
         if taken > 0 {
             self.announce_opening();
         }
-        if taken > 0 && self.readable() == 0 {
-            self.policy.on_all_read();
+        if taken > 0 {
+            self.policy.on_read(self.readable() == 0);
         }
         taken
     }
@@ -362,9 +362,17 @@ impl Receiver {
         edge.max(self.offered_edge)
     }
 
-    /// The window to offer now, in bytes. It never shrinks, and grows by no slivers.
+    /// The window to offer now, in bytes. It never shrinks, and grows by no slivers; Linux's ends at a whole unit of
+    /// its scale.
     pub(crate) fn offer(&mut self) -> u64 {
         self.offer_at_most(self.offer_limit.most())
+    }
+
+    /// Linux rounds up what it does not take back (`tcp_select_window`). Here it does not pass the buffer by that: with
+    /// a byte in each segment it would for ever.
+    fn standing_window(&self, current: u64) -> u64 {
+        let space = (self.read + self.buffer).saturating_sub(self.rcv_nxt());
+        self.offer_limit.rounded_up(current.min(space)).max(current)
     }
 
     /// The peer does not scale windows.
@@ -374,17 +382,16 @@ impl Receiver {
 
     /// The window to offer where the segment cannot carry more than `most`.
     pub(crate) fn offer_at_most(&mut self, most: u64) -> u64 {
-        let selected = self.policy.is_linux().then(|| self.selected_window());
-        let most = selected.map_or(most, |window| most.min(window));
-        let edge = self.edge().min(self.rcv_nxt().saturating_add(most));
-        let is_worth_it = match selected {
-            Some(_) => edge > self.offered_edge,
-            None => edge >= self.offered_edge + self.mss.min(self.buffer / 2),
+        let current = self.offered_edge.saturating_sub(self.rcv_nxt());
+        self.offered = if self.policy.is_linux() {
+            let window = self.selected_window().min(most).min(self.route_limit);
+            if window < current { self.standing_window(current) } else { window }
+        } else {
+            let window = self.edge().saturating_sub(self.rcv_nxt()).min(most);
+            let is_worth_it = window >= current + self.mss.min(self.buffer / 2);
+            if is_worth_it || self.offered_edge == 0 { window } else { current }
         };
-        if is_worth_it || self.offered_edge == 0 {
-            self.offered_edge = edge;
-        }
-        self.offered = self.offered_edge.saturating_sub(self.rcv_nxt());
+        self.offered_edge = self.rcv_nxt() + self.offered;
         self.offered
     }
 

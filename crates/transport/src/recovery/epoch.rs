@@ -103,6 +103,13 @@ impl Epoch {
         self.prr.map(|prr| prr.window())
     }
 
+    /// The controller has lowered the window that PRR goes down to (Linux's `snd_ssthresh`).
+    pub(crate) fn aim_at(&mut self, window: Bytes) {
+        if let Some(prr) = &mut self.prr {
+            prr.aim_at(window);
+        }
+    }
+
     /// An episode begins, or an ECN episode turns into one of loss: then its end stands (Linux's
     /// `tcp_enter_recovery`), and a controller that has reduced further gives PRR a new target.
     /// `copies` are on their way from before it.
@@ -120,7 +127,7 @@ impl Epoch {
             self.prr = prr;
             self.high = board.nxt();
         } else if let (Some(current), Some(new)) = (&mut self.prr, prr) {
-            current.retarget(new);
+            current.aim_at(new.target());
         }
         self.state = state;
         self.frto = false;

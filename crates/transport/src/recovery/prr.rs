@@ -34,9 +34,14 @@ impl Prr {
         Self { base, ssthresh, delivered: 0, out: 0, window: Bytes(base) }
     }
 
-    /// Goes down to where `other` does, from where it began.
-    pub(super) fn retarget(&mut self, other: Self) {
-        self.ssthresh = other.ssthresh;
+    /// Goes down to `window`, from where it began.
+    pub(super) fn aim_at(&mut self, window: Bytes) {
+        self.ssthresh = window.get();
+    }
+
+    /// The window that it goes down to.
+    pub(super) fn target(&self) -> Bytes {
+        Bytes(self.ssthresh)
     }
 
     /// The window that it allows now.

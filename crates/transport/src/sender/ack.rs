@@ -54,6 +54,7 @@ impl Sender {
         ack: &IncomingAck,
         stats: &mut Stats,
     ) -> Option<Duration> {
+        let metered_window = self.epoch.prr_window();
         let prior_in_flight = self.board.in_flight();
         self.only_repairs = false;
         self.feedback = ack.feedback;
@@ -100,7 +101,6 @@ impl Sender {
         }
         let ends_late = self.signal(now, marked, turn, &found, prior_in_flight, stats);
         self.epoch.settle(&self.board);
-        self.epoch.meter(&self.board, &digest, found.lost, self.mss);
 
         self.round.count += u64::from(self.board.una() > self.round.end);
         if self.board.una() > self.round.end {
@@ -118,15 +118,21 @@ impl Sender {
             any_order: self.reordering > DUP_THRESH * self.mss && digest.covered.sacked > 0,
             predicted,
             prior_in_flight,
+            metered_window,
             round: self.round.count,
             timestamps: ack.timestamps,
         };
+        let ssthresh = metered_window.and_then(|_| self.controller.ssthresh());
         self.with_controller(now, |controller, cx| {
             controller.on_ack(cx, &event);
             if ends_late {
                 controller.on_epoch_end(cx);
             }
         });
+        if metered_window.is_some() && self.controller.ssthresh() != ssthresh {
+            self.epoch.aim_at(self.controller.cwnd());
+        }
+        self.epoch.meter(&self.board, &digest, found.lost, self.mss);
         if self.controller.poll_episode() && self.epoch.is_closed() {
             self.reduce(now, Cause::Delay, 0, prior_in_flight, stats);
         }

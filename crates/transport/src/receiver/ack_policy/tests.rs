@@ -110,10 +110,10 @@ fn linux_acknowledges_a_push_when_all_is_read() {
         acks(&mut policy, 16, Duration::from_millis(1));
         let now = Instant::ZERO + Duration::from_millis(17);
         policy.on_data(now, &in_order(17 * MSS));
-        policy.on_all_read();
+        policy.on_read(true);
         assert!(!policy.is_due(now), "{mode:?}: nothing was pushed");
         policy.on_push();
-        policy.on_all_read();
+        policy.on_read(true);
         assert_eq!(policy.is_due(now), due, "{mode:?}");
     }
 }
