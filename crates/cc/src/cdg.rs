@@ -201,6 +201,9 @@ impl CongestionController for Cdg {
             let segments = ack.cum_acked.get().div_ceil(cx.mss.get());
             self.measured.sample(micros(cx.now, rtt), segments, in_order);
         }
+        if ack.brief_episode {
+            self.state = RecoveryState::Cwr;
+        }
         self.follow(cx);
         if may_raise(cx, ack) {
             self.avoid_congestion(cx, ack.acked);

@@ -153,6 +153,9 @@ pub struct AckEvent {
     /// The window in force before it was taken in, where the host meters a reduction (proportional rate reduction):
     /// the controller's is then what it arrives at. None where the controller's is in force.
     pub metered_window: Option<Bytes>,
+    /// Whether it shows that a probe has repaired a loss: the episode of `on_congestion` began and ended with it, as
+    /// Linux's `TCP_CA_CWR` in `tcp_process_tlp_ack`.
+    pub brief_episode: bool,
     /// How many packet-timed round trips the connection has seen.
     pub round: u64,
     /// Its timestamps, where both ends have them.

@@ -221,6 +221,10 @@ impl CongestionController for Nv {
         if let (Some(rtt), false, false) = (ack.rtt, is_episode(self.state), is_episode(cx.state)) {
             self.measure(cx, rtt, ack.rate);
         }
+        if ack.brief_episode {
+            self.state = RecoveryState::Cwr;
+            self.may_grow = false;
+        }
         self.follow(cx);
         if may_raise(cx, ack) && cx.cwnd_limited && self.may_grow {
             let beyond = self.window.slow_start(ack.acked);

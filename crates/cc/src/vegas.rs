@@ -150,6 +150,9 @@ impl CongestionController for Vegas {
         if let Some(rtt) = ack.rtt {
             self.sample_rtt(rtt);
         }
+        if ack.brief_episode {
+            self.state = RecoveryState::Cwr;
+        }
         self.follow(cx.state, cx.snd_nxt);
         if !may_raise(cx, ack) {
             return;

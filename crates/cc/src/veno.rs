@@ -126,6 +126,9 @@ impl CongestionController for Veno {
         if let Some(rtt) = ack.rtt {
             self.sample_rtt(rtt);
         }
+        if ack.brief_episode {
+            self.state = RecoveryState::Cwr;
+        }
         self.follow(cx.state);
         if !may_raise(cx, ack) {
             return;

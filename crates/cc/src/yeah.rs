@@ -164,6 +164,9 @@ impl CongestionController for Yeah {
         if let Some(rtt) = ack.rtt {
             self.sample_rtt(rtt);
         }
+        if ack.brief_episode {
+            self.state = RecoveryState::Cwr;
+        }
         self.follow(cx);
         if may_raise(cx, ack) && cx.cwnd_limited {
             self.grow(cx, ack.acked);

@@ -47,8 +47,7 @@ pub(crate) struct Receiver {
     is_measured: bool,
     /// Bytes that the application has consumed.
     read: u64,
-    /// Linux: bytes of a filled hole. The acknowledgement of it does not wait for the application to
-    /// read them.
+    /// Linux: bytes that were to be read when an acknowledgement fell due, which does not wait for the application.
     unread: u64,
     /// Where the stream ends, once a FIN was seen.
     fin_at: Option<u64>,
@@ -179,17 +178,13 @@ impl Receiver {
         if len > 0 && offset + u64::from(len) <= before {
             self.policy.on_old_data();
         }
-        if had_hole && arrival.fills_hole && self.policy.is_linux() {
-            self.unread += arrival.delivered;
-        }
         if len > 0 {
             let news = arrival.delivered > 0 || (arrival.store.is_some() && self.selective);
             let progress = Progress {
                 selective: self.selective,
                 released,
                 growing: news && self.grow_window(len, held),
-                hampered: self.policy.is_linux()
-                    && self.selected_window() < self.offered,
+                hampered: self.policy.is_linux() && self.selected_window() < self.offered,
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
@@ -205,6 +200,9 @@ impl Receiver {
                 },
             };
             self.policy.on_data(now, &progress);
+            if self.policy.is_linux() && self.policy.is_due(now) {
+                self.unread = self.readable();
+            }
             let window = self.offered_edge.saturating_sub(progress.rcv_nxt);
             if let Some(autotune) = self.autotune.as_mut().filter(|_| progress.advanced > 0) {
                 autotune.on_data(now, progress.rcv_nxt, window);

@@ -100,6 +100,7 @@ impl Sender {
             sample.lost = Bytes(self.board.ever_lost()) - record.lost();
         }
         let ends_late = self.signal(now, marked, turn, &found, prior_in_flight, stats);
+        let brief_episode = self.is_brief_episode(&found);
         self.epoch.settle(&self.board);
 
         self.round.count += u64::from(self.board.una() > self.round.end);
@@ -119,6 +120,7 @@ impl Sender {
             predicted,
             prior_in_flight,
             metered_window,
+            brief_episode,
             round: self.round.count,
             timestamps: ack.timestamps,
         };
@@ -418,7 +420,7 @@ impl Sender {
         }
         if is_repairing {
             self.reduce(now, Cause::FastRetransmit, found.lost, prior_in_flight, stats);
-        } else if found.repaired_by_probe && self.epoch.is_closed() && !self.hides_losses() {
+        } else if self.is_brief_episode(found) {
             let event = CongestionEvent {
                 cause: Cause::FastRetransmit,
                 first_in_epoch: true,
@@ -435,6 +437,11 @@ impl Sender {
             self.epoch.on_echo();
         }
         turn.ended && !reopens
+    }
+
+    /// Whether a probe has repaired a loss outside of an episode.
+    fn is_brief_episode(&self, found: &Found) -> bool {
+        found.repaired_by_probe && self.epoch.is_closed() && !self.hides_losses()
     }
 
     /// Counts an episode; the peer is notified (RFC 3168 §6.1.2), whatever its cause.

@@ -71,9 +71,8 @@ fn reading_opens_the_window_at_once() {
 fn a_driver_sets_the_window() {
     const SMALL: u64 = 32 << 10;
     // The window travels in units of 2 KiB, rounded up.
-    let fills = |pair: &Pair, window: u64| {
-        pair.server.connection.readable().abs_diff(window) < 2_048
-    };
+    let fills =
+        |pair: &Pair, window: u64| pair.server.connection.readable().abs_diff(window) < 2_048;
     let mut pair = Pair::new(&with_stack("rack/none(1000)"));
     pair.server.connection.set_recv_window(Bytes(SMALL));
     pair.server.reading = Reading::Manual;
