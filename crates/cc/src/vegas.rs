@@ -206,6 +206,12 @@ mod tests {
         (cx.state, cx.snd_nxt) = (RecoveryState::Open, 12_000);
         vegas.on_ack(&mut cx, &AckEvent::default());
         assert_eq!(ends(&vegas), Some(12_000));
+        cx.snd_nxt = 14_000;
+        vegas.on_ack(&mut cx, &AckEvent::default());
+        assert_eq!(ends(&vegas), Some(12_000));
+        // A probe has repaired a loss: the state was another in between.
+        vegas.on_ack(&mut cx, &AckEvent { brief_episode: true, ..AckEvent::default() });
+        assert_eq!(ends(&vegas), Some(14_000));
     }
 
     /// After a timeout nothing is in flight: the segment that is sent again begins a round, which lasts

@@ -81,3 +81,38 @@ fn a_flight_that_empties_never_leaves_recovery_where_idle_time_moves_it() {
     assert_eq!(window_after_emptied_flights(Idle::Recovery), Bytes(2_000));
     assert!(window_after_emptied_flights(Idle::Epoch) > Bytes(20_000));
 }
+
+/// While a reduction is metered and the window is below the threshold, Linux's HyStart goes on, and ends slow start at
+/// the window in force (`tcp_in_slow_start` in `cubictcp_acked`).
+#[test]
+fn long_round_trips_end_the_slow_start_of_a_metered_reduction() {
+    let mss = Bytes(1_000);
+    let threshold = |metered_window: Option<Bytes>| {
+        let mut cubic = Cubic::new(mss * 57, Hystart::Linux, CubicShape::LINUX);
+        let mut rng = stream(1, "cubic");
+        let mut now = Instant::ZERO;
+        let mut answer = |cubic: &mut Cubic, snd_una: u64, rtt_ms: u64| {
+            now += Duration::from_millis(5);
+            let snd_nxt = if snd_una > 60_000 { 200_000 } else { 60_000 };
+            let mut cx = CcContext { snd_una, snd_nxt, ..CcContext::new(now, mss, &mut rng) };
+            cx.state = crate::RecoveryState::Recovery;
+            let rtt = Some(Duration::from_millis(rtt_ms));
+            let ack = AckEvent { acked: mss, rtt, metered_window, ..AckEvent::default() };
+            cubic.on_ack(&mut cx, &ack);
+        };
+        answer(&mut cubic, 1_000, 10);
+        let mut rng = stream(1, "cubic");
+        let loss = CongestionEvent {
+            cause: Cause::FastRetransmit,
+            first_in_epoch: true,
+            lost: mss,
+            prior_in_flight: mss * 57,
+        };
+        cubic.on_congestion(&mut CcContext::new(Instant::ZERO, mss, &mut rng), &loss);
+        (61..80).for_each(|segment| answer(&mut cubic, segment * 1_000, 20));
+        (cubic.cwnd(), cubic.ssthresh())
+    };
+    assert_eq!(threshold(Some(mss * 22)), (mss * 22, Some(mss * 22)));
+    assert_eq!(threshold(Some(mss * 15)), (mss * 39, Some(mss * 39)), "below the smallest window");
+    assert_eq!(threshold(None), (mss * 39, Some(mss * 39)));
+}

@@ -1,6 +1,7 @@
 //! Whole runs of the simulator. One program: each costs a link, and a copy of what is generic.
 
 mod arrivals;
+mod at_once;
 mod bbr2;
 mod bbr3;
 mod closed_forms;
