@@ -86,7 +86,7 @@ impl OfferLimit {
         self.unit > 1
     }
 
-    /// So much, which a kernel rounds up to whole units of the scale, so that scaling takes nothing away.
+    /// A window; a kernel rounds it up to whole units of the scale, so that scaling takes nothing away.
     #[inline]
     pub(super) fn rounded_up(&self, bytes: u64) -> u64 {
         bytes.saturating_add(self.rest) & !self.rest
