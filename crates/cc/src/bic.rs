@@ -36,7 +36,7 @@
 use weir_units::Bytes;
 
 use crate::ticks::ticks;
-use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, covered_segments, may_raise};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Decimal, RecoveryState,
     Variable,
@@ -139,7 +139,7 @@ impl CongestionController for Bic {
     fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
         // Linux measures in the state before the acknowledgement.
         if self.state == RecoveryState::Open {
-            self.search.count_ack(ack.cum_acked.get().div_ceil(cx.mss.get()));
+            self.search.count_ack(covered_segments(ack, cx.mss));
         }
         self.state = cx.state;
         if may_raise(cx, ack) && cx.cwnd_limited {

@@ -29,7 +29,7 @@
 
 use weir_units::{Bytes, Duration, Instant};
 
-use crate::window::{AckClockedWindow, may_raise, whole_segments};
+use crate::window::{AckClockedWindow, covered_segments, may_raise, whole_segments};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, PathEvent, RecoveryState,
     Variable,
@@ -198,7 +198,7 @@ impl CongestionController for Cdg {
                 self.measured.sample(syn.as_micros(), 1, false);
             }
             let in_order = Bytes(cx.snd_nxt - cx.snd_una) == cx.bytes_in_flight;
-            let segments = ack.cum_acked.get().div_ceil(cx.mss.get());
+            let segments = covered_segments(ack, cx.mss);
             self.measured.sample(micros(cx.now, rtt), segments, in_order);
         }
         if ack.brief_episode {

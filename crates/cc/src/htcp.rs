@@ -30,7 +30,7 @@
 use weir_units::{Bytes, Duration};
 
 use crate::ticks::{TICKS_PER_SEC, ticks};
-use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
+use crate::window::{AckClockedWindow, ack_clocked_window, covered_segments, may_raise};
 use crate::{
     AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable,
 };
@@ -101,7 +101,7 @@ impl Htcp {
     /// `measure_achieved_throughput`, which runs in the state before the acknowledgement.
     fn measure(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {
         if self.state == RecoveryState::Open {
-            self.acked = ack.cum_acked;
+            self.acked = cx.mss * covered_segments(ack, cx.mss);
         }
         if let Some(rtt) = ack.rtt.filter(|rtt| *rtt >= Duration::from_micros(1)) {
             self.sample_rtt(rtt.as_micros().div_ceil(1_000));
@@ -113,7 +113,7 @@ impl Htcp {
             throughput.since = Some(now);
             return;
         }
-        throughput.segments += ack.cum_acked.get().div_ceil(cx.mss.get());
+        throughput.segments += covered_segments(ack, cx.mss);
         let cwnd = self.window.cwnd.get() / cx.mss.get();
         // Linux's difference wraps where alpha exceeds the window: then no window is enough.
         let enough = cwnd.checked_sub((self.alpha / ONE).max(1));

@@ -25,7 +25,9 @@
 
 use weir_units::{Bytes, Duration};
 
-use crate::window::{AckClockedWindow, ack_clocked_window, may_raise, whole_segments};
+use crate::window::{
+    AckClockedWindow, ack_clocked_window, covered_segments, may_raise, whole_segments,
+};
 use crate::{AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Variable};
 
 /// Illinois's window.
@@ -121,7 +123,7 @@ impl Illinois {
             window.slow_start(ack.acked);
             return;
         }
-        window.credit += ack.cum_acked;
+        window.credit += mss * covered_segments(ack, mss);
         let windows = window.credit.mul_ratio(self.alpha, ALPHA_RENO).get() / window.cwnd.get();
         if windows > 0 {
             window.cwnd += mss * windows;

@@ -182,6 +182,11 @@ pub(crate) fn may_raise(cx: &CcContext<'_>, ack: &AckEvent) -> bool {
     news > Bytes::ZERO && !matches!(cx.state, RecoveryState::Recovery | RecoveryState::Cwr)
 }
 
+/// How many segments an acknowledgement covers cumulatively, a short one as a whole (Linux's `pkts_acked`).
+pub(crate) fn covered_segments(ack: &AckEvent, mss: Bytes) -> u64 {
+    ack.cum_acked.get().div_ceil(mss.get())
+}
+
 /// `bytes` less what does not fill a segment.
 pub(crate) fn whole_segments(bytes: Bytes, mss: Bytes) -> Bytes {
     mss * (bytes.get() / mss.get())

@@ -297,6 +297,14 @@ impl Connection {
         }
     }
 
+    /// Data arrives at an end that sends data too.
+    #[inline(never)]
+    fn note_own_rtt(&mut self) {
+        if let Some((srtt, rto)) = self.sender.measured() {
+            self.receiver.on_own_rtt(srtt, rto);
+        }
+    }
+
     /// The window that a segment offers. On a SYN it is never scaled (RFC 7323 §2.2).
     #[inline]
     pub(super) fn window_of(&self, segment: &Segment) -> u64 {
@@ -345,6 +353,9 @@ impl Connection {
         let space = self.receiver.edge().saturating_sub(start);
         let len = u64::from(segment.payload_len).min(space) as u32;
         let whole = len == segment.payload_len;
+        if self.sender.has_sent() {
+            self.note_own_rtt();
+        }
         let received = self.receiver.on_data(now, start, len, fin && whole);
         self.stats.delivered_bytes += received.delivered;
         if received.delivered > 0 && segment.flags.contains(Flags::PSH) {

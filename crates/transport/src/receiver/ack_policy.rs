@@ -30,11 +30,11 @@ pub(super) struct AckPolicy {
     last_arrival: Instant,
     compression: Compression,
     thresholds: Thresholds,
-    /// The handshake's round trip; before, the longest duration.
+    /// This end's smoothed round trip; before the handshake, the longest duration.
     rtt: Duration,
     /// Linux: the longest delay, a round trip in milliseconds.
     longest: Duration,
-    /// Linux: the receiver's own RTO, as the handshake leaves it. After a longer pause the sender may be in slow
+    /// Linux: this end's own RTO. After a longer pause the sender may be in slow
     /// start again.
     rto: Duration,
 }
@@ -118,9 +118,14 @@ impl AckPolicy {
     }
 
     pub(super) fn on_handshake_rtt(&mut self, rtt: Duration) {
-        self.rtt = rtt;
-        self.longest = in_ticks_rounded_up(rtt);
-        self.rto = in_ticks_rounded_up(rtt + (rtt * 2).max(MIN_RTO));
+        self.on_own_rtt(rtt, rtt + (rtt * 2).max(MIN_RTO));
+    }
+
+    /// What this end measures as a sender: its smoothed round trip and its timeout.
+    pub(super) fn on_own_rtt(&mut self, srtt: Duration, rto: Duration) {
+        self.rtt = srtt;
+        self.longest = in_ticks_rounded_up(srtt);
+        self.rto = in_ticks_rounded_up(rto);
     }
 
     /// The two ends answer each other: acknowledgements wait for data to go with (Linux's
@@ -302,6 +307,18 @@ impl AckPolicy {
     /// segment comes first.
     pub(super) fn compresses_copies(&self) -> bool {
         self.mode == DelayedAck::Linux && self.host_profile == HostProfile::Kernel
+    }
+
+    /// Linux: whether more than a segment is unacknowledged with so many bytes more.
+    #[inline]
+    pub(super) fn counts_enough_with(&self, advanced: u64) -> bool {
+        self.is_linux() && self.unacked + advanced > self.mss
+    }
+
+    /// Linux: whether an acknowledgement fell due on arrival, which is before the application reads.
+    #[inline]
+    pub(super) fn answers_unread(&self) -> bool {
+        self.due && self.is_linux()
     }
 
     /// Whether an acknowledgement was put off and has not left, also if a newer segment demands it now

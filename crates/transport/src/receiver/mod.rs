@@ -184,7 +184,8 @@ impl Receiver {
                 selective: self.selective,
                 released,
                 growing: news && self.grow_window(len, held),
-                hampered: self.policy.is_linux() && self.selected_window() < self.offered,
+                hampered: self.policy.counts_enough_with(arrival.delivered)
+                    && self.selected_window() < self.offered,
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
@@ -200,7 +201,7 @@ impl Receiver {
                 },
             };
             self.policy.on_data(now, &progress);
-            if self.policy.is_linux() && self.policy.is_due(now) {
+            if self.policy.answers_unread() {
                 self.unread = self.readable();
             }
             let window = self.offered_edge.saturating_sub(progress.rcv_nxt);
@@ -215,6 +216,11 @@ impl Receiver {
     /// The handshake took so long.
     pub(crate) fn on_handshake_rtt(&mut self, rtt: Duration) {
         self.policy.on_handshake_rtt(rtt);
+    }
+
+    /// This end sends data too, and measures so as a sender.
+    pub(crate) fn on_own_rtt(&mut self, srtt: Duration, rto: Duration) {
+        self.policy.on_own_rtt(srtt, rto);
     }
 
     /// Something unacceptable arrived: the sender must learn where we stand.

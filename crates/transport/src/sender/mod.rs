@@ -253,6 +253,17 @@ impl Sender {
         self.rtt.on_sample(now, sample, self.outstanding());
     }
 
+    /// Whether any data has left.
+    #[inline]
+    pub(crate) fn has_sent(&self) -> bool {
+        self.board.nxt() > 0
+    }
+
+    /// The smoothed round trip and the timeout.
+    pub(crate) fn measured(&self) -> Option<(Duration, Duration)> {
+        Some((self.rtt.srtt()?, self.rtt.base_rto()))
+    }
+
     /// The routers let the connection start with `window`, spread over a round trip. It stands if it is
     /// more than the usual.
     pub(crate) fn start_with(&mut self, config: &Config, window: Bytes) {
