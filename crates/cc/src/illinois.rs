@@ -202,3 +202,29 @@ const RTT_MAX: u64 = u32::MAX as u64 / ALPHA_MAX;
 const SMALL_WINDOW: u64 = 15;
 /// Rounds without a queue that bring back the largest growth.
 const PATIENCE: u32 = 5;
+
+#[cfg(test)]
+mod tests {
+    use weir_units::{Instant, stream};
+
+    use super::*;
+
+    /// A short segment counts as a whole one (`pkts_acked`).
+    #[test]
+    fn a_window_of_short_segments_makes_it_grow() {
+        let mss = Bytes(1_000);
+        let (mut illinois, mut rng) = (Illinois::new(mss * 4), stream(1, "unused"));
+        illinois.window.ssthresh = mss * 2;
+        illinois.be_reno();
+        for sent in 1..=4 {
+            assert_eq!(illinois.cwnd(), mss * 4);
+            let mut cx =
+                CcContext { cwnd_limited: true, ..CcContext::new(Instant::ZERO, mss, &mut rng) };
+            cx.snd_una = sent * 100;
+            illinois.round.end = u64::MAX;
+            let (acked, cum_acked) = (mss, Bytes(100));
+            illinois.on_ack(&mut cx, &AckEvent { acked, cum_acked, ..AckEvent::default() });
+        }
+        assert_eq!(illinois.cwnd(), mss * 5);
+    }
+}

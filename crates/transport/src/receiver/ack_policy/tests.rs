@@ -147,6 +147,25 @@ fn sacks_wait_a_twentieth_of_a_short_round_trip() {
     // Timestamps show whole milliseconds.
     policy.on_data(now, &Progress { rtt: Some(Duration::from_millis(3)), ..hole });
     assert_eq!(policy.deadline(), Some(now + Duration::from_micros(150 + 100)));
+    policy.on_ack_sent();
+    // An end that sends requests measures longer round trips than the handshake's.
+    policy.on_own_rtt(Duration::from_millis(8), Duration::from_millis(208));
+    policy.on_data(now, &hole);
+    assert_eq!(policy.deadline(), Some(now + Duration::from_micros(400 + 100)));
+}
+
+/// A read acknowledges more than a segment, as far as none was (`tcp_cleanup_rbuf`).
+#[test]
+fn a_read_answers_more_than_a_segment() {
+    for (mode, answers) in [(DelayedAck::Linux, true), (DelayedAck::Rfc1122, false)] {
+        let mut policy = AckPolicy::new(mode, MSS, HostProfile::Kernel);
+        (policy.quick, policy.unacked) = (0, 2 * MSS);
+        policy.on_read(false);
+        assert_eq!(policy.is_due(Instant::ZERO), answers);
+        policy.on_ack_sent();
+        policy.on_read(true);
+        assert!(!policy.is_due(Instant::ZERO));
+    }
 }
 
 #[test]
