@@ -309,7 +309,7 @@ impl AckPolicy {
         self.mode == DelayedAck::Linux && self.host_profile == HostProfile::Kernel
     }
 
-    /// Linux: whether more than a segment is unacknowledged with so many bytes more.
+    /// Linux: whether `advanced` bytes more are more than a segment without an acknowledgement.
     #[inline]
     pub(super) fn counts_enough_with(&self, advanced: u64) -> bool {
         self.is_linux() && self.unacked + advanced > self.mss
