@@ -265,7 +265,10 @@ impl Sender {
         self.timers.start(now);
         self.timers.end_persist(now);
         let bytes = Bytes(u64::from(departure.len));
-        self.epoch.on_sent(self.board.weight(bytes.get()));
+        // Linux does not count a probe that sends old data again (`tcp_send_loss_probe`).
+        if departure.kind != Kind::Probe {
+            self.epoch.on_sent(self.board.weight(bytes.get()));
+        }
         if stats.data_segments_sent >= self.pacing.unpaced {
             let rate = self.pacing_rate();
             self.pacer.on_sent(now, rate, bytes);

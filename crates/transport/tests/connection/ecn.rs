@@ -249,3 +249,27 @@ fn a_reduction_during_which_a_mark_is_echoed_is_never_taken_back() {
         assert_eq!((stats.retransmits, stats.undone), (1, undone), "{marked:?}: {stats:?}");
     }
 }
+
+/// What a probe sends again in a reduction is not counted as sent (`prr_out`): its acknowledgement lets a segment more
+/// leave.
+#[test]
+fn a_probe_does_not_use_up_a_reduction() {
+    let mut pair = Pair::connected(&ecn("rack/reno"));
+    let mut lost = false;
+    pair.network(move |p| match (has_data(p), p.offset / MSS) {
+        (true, 1) => Verdict::Mark,
+        (true, 2) if !lost => {
+            lost = true;
+            Verdict::Drop
+        }
+        _ => Verdict::Deliver,
+    });
+    pair.write(Client, 3 * MSS);
+    pair.drive();
+    let stats = pair.client.connection.stats();
+    assert_eq!((stats.retransmits_tlp, stats.timeouts, stats.reductions), (1, 0, 1));
+    let before = pair.log.len();
+    pair.write(Client, 5 * MSS);
+    pair.drive_for(RTT / 4);
+    assert_eq!(pair.log[before..].iter().filter(|p| has_data(p)).count(), 3);
+}
