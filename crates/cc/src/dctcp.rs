@@ -96,7 +96,8 @@ impl CongestionController for Dctcp {
         if !matches!(event.cause, Cause::Timeout { .. }) {
             self.update_alpha(cx);
         }
-        if cx.state == RecoveryState::Cwr && event.cause == Cause::FastRetransmit {
+        let in_cwr = cx.state == RecoveryState::Cwr;
+        if in_cwr && !event.first_in_epoch && event.cause == Cause::FastRetransmit {
             let half = whole_segments(event.prior_in_flight / 2, cx.mss).max(cx.mss * 2);
             self.window.ssthresh = half.min(self.window.ssthresh);
             self.window.cwnd = self.window.ssthresh;
@@ -105,9 +106,11 @@ impl CongestionController for Dctcp {
         let (alpha, mss) = (self.alpha, cx.mss);
         self.window.on_congestion(cx, event, |cwnd| {
             let segments = cwnd.get() / mss.get();
-            match event.cause {
-                Cause::EcnEcho => mss * (segments - (segments * alpha / (2 * MAX_ALPHA))),
-                Cause::FastRetransmit | Cause::Timeout { .. } | Cause::Delay => cwnd / 2,
+            // Only the state of recovery halves (`dctcp_state`).
+            if event.cause == Cause::EcnEcho || (in_cwr && event.cause == Cause::FastRetransmit) {
+                mss * (segments - (segments * alpha / (2 * MAX_ALPHA)))
+            } else {
+                cwnd / 2
             }
         });
     }
@@ -168,3 +171,32 @@ impl fmt::Display for Gain {
 }
 
 const MAX_ALPHA: u64 = 1_024;
+
+#[cfg(test)]
+mod tests {
+    use weir_units::{Instant, stream};
+
+    use super::*;
+
+    /// A loss halves the window; one that a probe has repaired counts as marks do (`tcp_process_tlp_ack`).
+    #[test]
+    fn a_short_episode_takes_the_share_of_marks() {
+        let mss = Bytes(1_000);
+        let window_after = |state| {
+            let mut rng = stream(1, "unused");
+            let mut dctcp = Dctcp::new(mss * 8);
+            dctcp.alpha = MAX_ALPHA / 2;
+            let mut cx = CcContext { state, ..CcContext::new(Instant::ZERO, mss, &mut rng) };
+            let event = CongestionEvent {
+                cause: Cause::FastRetransmit,
+                first_in_epoch: true,
+                lost: mss,
+                prior_in_flight: mss * 8,
+            };
+            dctcp.on_congestion(&mut cx, &event);
+            dctcp.cwnd()
+        };
+        assert_eq!(window_after(RecoveryState::Open), mss * 4);
+        assert_eq!(window_after(RecoveryState::Cwr), mss * 6);
+    }
+}

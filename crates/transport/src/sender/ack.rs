@@ -428,7 +428,10 @@ impl Sender {
                 prior_in_flight,
             };
             self.count_reduction(stats);
-            self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
+            self.with_controller(now, |controller, cx| {
+                cx.state = RecoveryState::Cwr;
+                controller.on_congestion(cx, &event);
+            });
         }
         if marked && (self.epoch.is_closed() || self.epoch.is_silent()) {
             self.reduce(now, Cause::EcnEcho, 0, prior_in_flight, stats);
