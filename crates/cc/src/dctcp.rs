@@ -184,8 +184,8 @@ mod tests {
         let mss = Bytes(1_000);
         let window_after = |state| {
             let mut rng = stream(1, "unused");
-            let mut dctcp = Dctcp::new(mss * 8);
-            dctcp.alpha = MAX_ALPHA / 2;
+            let half = "dctcp(alpha0=0.5)".parse::<crate::CcConfig>().expect("a controller");
+            let mut dctcp = half.build(mss, mss * 8).expect("a window");
             let mut cx = CcContext { state, ..CcContext::new(Instant::ZERO, mss, &mut rng) };
             let event = CongestionEvent {
                 cause: Cause::FastRetransmit,
