@@ -300,6 +300,8 @@ pub struct Needs {
     /// Pass acknowledgements of nothing new that come with data while nothing is in flight, as Linux calls
     /// `in_ack_event` for the next request of a connection that has answered one.
     pub every_ack: bool,
+    /// Call [`on_delivery`](crate::CongestionController::on_delivery).
+    pub measures_first: bool,
     /// Let data packets carry what [`CongestionController::request`](crate::CongestionController::request)
     /// gives them past the routers.
     pub feedback: Option<FeedbackKind>,

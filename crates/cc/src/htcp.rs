@@ -24,15 +24,15 @@
 //! reduction, not per acknowledgement; `rtt_max` rises by 20 ms at most per sample, in the open state
 //! only, and each episode takes 5 % off what it exceeds `rtt_min` by; `beta` stays 0.5 where
 //! `rtt_min` is 10 ms or less; throughput is measured per window acknowledged, filtered by 1/4.
-//! Deviations from Linux: the acknowledgement that begins an episode is measured after it; time begins with the
-//! first data, not with the connection.
+//! Deviation from Linux: time begins with the first data, not with the connection.
 
 use weir_units::{Bytes, Duration};
 
 use crate::ticks::{TICKS_PER_SEC, ticks};
 use crate::window::{AckClockedWindow, ack_clocked_window, covered_segments, may_raise};
 use crate::{
-    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, RecoveryState, Variable,
+    AckEvent, Cause, CcContext, CongestionController, CongestionEvent, Needs, RecoveryState,
+    Variable,
 };
 
 /// H-TCP's window.
@@ -53,7 +53,6 @@ pub struct Htcp {
     throughput: Throughput,
     /// What the next acknowledgement counts for in congestion avoidance.
     acked: Bytes,
-    state: RecoveryState,
 }
 
 /// What an unfounded episode gives back.
@@ -90,7 +89,6 @@ impl Htcp {
             checkpoint: None,
             throughput: Throughput::default(),
             acked: Bytes::ZERO,
-            state: RecoveryState::Open,
         }
     }
 
@@ -98,17 +96,17 @@ impl Htcp {
         self.congested_at.map_or(0, |at| now - at)
     }
 
-    /// `measure_achieved_throughput`, which runs in the state before the acknowledgement.
+    /// `measure_achieved_throughput`, in the state before the acknowledgement.
     fn measure(&mut self, cx: &CcContext<'_>, ack: &AckEvent) {
-        if self.state == RecoveryState::Open {
+        if cx.state == RecoveryState::Open {
             self.acked = cx.mss * covered_segments(ack, cx.mss);
         }
         if let Some(rtt) = ack.rtt.filter(|rtt| *rtt >= Duration::from_micros(1)) {
-            self.sample_rtt(rtt.as_micros().div_ceil(1_000));
+            self.sample_rtt(cx.state, rtt.as_micros().div_ceil(1_000));
         }
         let now = ticks(cx.now);
         let throughput = &mut self.throughput;
-        if !matches!(self.state, RecoveryState::Open | RecoveryState::Disorder) {
+        if !matches!(cx.state, RecoveryState::Open | RecoveryState::Disorder) {
             throughput.segments = 0;
             throughput.since = Some(now);
             return;
@@ -125,11 +123,11 @@ impl Htcp {
         }
     }
 
-    fn sample_rtt(&mut self, rtt: u64) {
+    fn sample_rtt(&mut self, state: RecoveryState, rtt: u64) {
         if self.rtt_min == 0 || rtt < self.rtt_min {
             self.rtt_min = rtt;
         }
-        if self.state == RecoveryState::Open {
+        if state == RecoveryState::Open {
             self.rtt_max = self.rtt_max.max(self.rtt_min);
             if rtt <= self.rtt_max + LARGEST_STEP {
                 self.rtt_max = self.rtt_max.max(rtt);
@@ -172,12 +170,7 @@ impl Htcp {
         self.alpha = 2 * factor * (ONE - self.beta);
     }
 
-    /// Follows the transport's state; in the open one an episode is over.
-    fn follow(&mut self, state: RecoveryState, now: u64) {
-        self.state = state;
-        self.end_if_open(state, now);
-    }
-
+    /// In the open state an episode is over.
     fn end_if_open(&mut self, state: RecoveryState, now: u64) {
         if state == RecoveryState::Open && self.checkpoint.take().is_some() {
             self.congested_at = Some(now);
@@ -205,6 +198,10 @@ impl CongestionController for Htcp {
         "htcp"
     }
 
+    fn needs(&self) -> Needs {
+        Needs { measures_first: true, ..Needs::default() }
+    }
+
     fn on_sent(&mut self, cx: &mut CcContext<'_>, _bytes: Bytes) {
         self.congested_at.get_or_insert(ticks(cx.now));
     }
@@ -217,7 +214,7 @@ impl CongestionController for Htcp {
         let beta = self.beta;
         self.window.on_congestion(cx, event, |cwnd| cwnd.mul_ratio(beta, ONE));
         let timeout = matches!(event.cause, Cause::Timeout { .. });
-        if timeout || event.first_in_epoch || self.state != RecoveryState::Recovery {
+        if timeout || event.first_in_epoch || cx.state != RecoveryState::Recovery {
             self.checkpoint = Some(Checkpoint {
                 congested_at: self.congested_at,
                 rtt_max: self.rtt_max,
@@ -225,14 +222,14 @@ impl CongestionController for Htcp {
             });
             self.congested_at = Some(now);
         }
-        if timeout {
-            self.follow(RecoveryState::Loss, now);
-        }
+    }
+
+    fn on_delivery(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
+        self.measure(cx, ack);
     }
 
     fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
-        self.measure(cx, ack);
-        self.follow(cx.state, ticks(cx.now));
+        self.end_if_open(cx.state, ticks(cx.now));
         if may_raise(cx, ack) && cx.cwnd_limited {
             self.grow(cx, ack.acked);
         }

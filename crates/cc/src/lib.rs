@@ -157,14 +157,15 @@ impl Clone for Box<dyn CongestionController> {
 /// For one incoming acknowledgement the transport keeps this order:
 ///
 /// 1. the RTT estimator and the rate sampler take it in;
-/// 2. loss recovery decides what is lost;
-/// 3. [`on_spurious`](Self::on_spurious), if an earlier reduction proved unfounded;
-/// 4. [`on_congestion`](Self::on_congestion), once per cause;
-/// 5. [`on_ack`](Self::on_ack), exactly once, with totals that include what was declared lost;
-/// 6. [`on_epoch_end`](Self::on_epoch_end), if the recovery epoch closed; before step 4 if the same
+/// 2. [`on_delivery`](Self::on_delivery), if it [needs](Needs::measures_first) that;
+/// 3. loss recovery decides what is lost;
+/// 4. [`on_spurious`](Self::on_spurious), if an earlier reduction proved unfounded;
+/// 5. [`on_congestion`](Self::on_congestion), once per cause;
+/// 6. [`on_ack`](Self::on_ack), exactly once, with totals that include what was declared lost;
+/// 7. [`on_epoch_end`](Self::on_epoch_end), if the recovery epoch closed; before step 5 if the same
 ///    acknowledgement opens the next epoch;
-/// 7. [`poll_episode`](Self::poll_episode);
-/// 8. the window and pacing rate are read back.
+/// 8. [`poll_episode`](Self::poll_episode);
+/// 9. the window and pacing rate are read back.
 ///
 /// During [`RecoveryState::Recovery`] and [`RecoveryState::Cwr`] the transport meters sending by PRR
 /// towards [`cwnd`](Self::cwnd), which the controller has already lowered in `on_congestion`; unless
@@ -235,6 +236,11 @@ pub trait CongestionController: CloneController + std::fmt::Debug + Send + Sync 
     /// Congestion was signalled. Reduce only when `event.first_in_epoch`; a timeout restarts the
     /// window in any case.
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent);
+
+    /// An acknowledgement arrived: what it delivered, before anything else is made of it, so before the
+    /// [`on_congestion`](Self::on_congestion) of a loss that it shows and in the state until then (Linux's `pkts_acked`).
+    /// What `ack` says of losses is not known yet. For those that [need](Needs::measures_first) it.
+    fn on_delivery(&mut self, _cx: &mut CcContext<'_>, _ack: &AckEvent) {}
 
     /// An acknowledgement arrived.
     fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent);

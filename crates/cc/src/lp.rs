@@ -24,8 +24,7 @@
 //! its own stream. `offsets=none` is `tcp_timestamps` = 2 between hosts whose clocks agree, where delays
 //! are delays. Without timestamps it is Reno.
 //!
-//! Deviations from the paper, which are Linux's: the reset of the extremes; slow start as Reno's. Deviations
-//! from Linux: the acknowledgement that begins an episode is measured after it.
+//! Deviations from the paper, which are Linux's: the reset of the extremes; slow start as Reno's.
 
 use weir_units::{Bytes, Instant};
 
@@ -137,18 +136,21 @@ impl CongestionController for Lp {
     }
 
     fn needs(&self) -> Needs {
-        Needs { timestamps: true, ..Needs::default() }
+        Needs { timestamps: true, measures_first: true, ..Needs::default() }
     }
 
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent) {
         self.window.on_congestion(cx, event, |cwnd| cwnd / 2);
     }
 
-    fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
+    fn on_delivery(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
         if let Some(stamps) = ack.timestamps {
             let is_timed = ack.rtt.is_some_and(|rtt| rtt.as_micros() > 0);
             self.measure(cx, stamps, is_timed);
         }
+    }
+
+    fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
         if may_raise(cx, ack) && !self.is_holding {
             self.window.grow_as_reno(cx, ack.acked);
         }

@@ -69,6 +69,10 @@ macro_rules! its_inner_controller_answers {
             self.inner.needs()
         }
 
+        fn on_delivery(&mut self, cx: &mut $crate::CcContext<'_>, ack: &$crate::AckEvent) {
+            self.inner.on_delivery(cx, ack);
+        }
+
         fn request(&mut self, cx: &mut $crate::CcContext<'_>) -> Option<weir_units::Feedback> {
             self.inner.request(cx)
         }

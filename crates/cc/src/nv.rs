@@ -24,8 +24,7 @@
 //! data centers: once nothing but its own queue is there to measure, `min_rtt` takes it in.
 //!
 //! Randomness: the period after which `min_rtt` is replaced has a random byte, from the connection's own stream
-//! here. Deviations from Linux: there is no RTT known beforehand (its BPF hook); the acknowledgement
-//! that begins an episode is not measured.
+//! here. Deviation from Linux: there is no RTT known beforehand (its BPF hook).
 
 use weir_units::{Bytes, Duration};
 
@@ -201,7 +200,7 @@ impl CongestionController for Nv {
     }
 
     fn needs(&self) -> Needs {
-        Needs { rate_samples: true, ..Needs::default() }
+        Needs { rate_samples: true, measures_first: true, ..Needs::default() }
     }
 
     fn on_sent(&mut self, cx: &mut CcContext<'_>, _bytes: Bytes) {
@@ -217,10 +216,13 @@ impl CongestionController for Nv {
         }
     }
 
-    fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
-        if let (Some(rtt), false, false) = (ack.rtt, is_episode(self.state), is_episode(cx.state)) {
+    fn on_delivery(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
+        if let (Some(rtt), false) = (ack.rtt, is_episode(cx.state)) {
             self.measure(cx, rtt, ack.rate);
         }
+    }
+
+    fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
         if ack.brief_episode {
             self.state = RecoveryState::Cwr;
             self.may_grow = false;

@@ -86,14 +86,22 @@ impl Scoreboard {
             record,
             fate: Fate::InFlight,
             is_timed: true,
+            is_pushed: false,
         });
         self.nxt += u64::from(len);
     }
 
+    /// The newest segment is pushed.
+    pub(crate) fn push_last(&mut self) {
+        if let Some(last) = self.segments.back_mut() {
+            last.is_pushed = true;
+        }
+    }
+
     /// Notes that the segment at `start`, which is lost, or the last one as a probe, goes out again;
-    /// returns its length. A probe's copy counts in place of the first (Linux's
+    /// returns its length and whether it is pushed. A probe's copy counts in place of the first (Linux's
     /// `tcp_send_loss_probe` tags nothing).
-    pub(crate) fn resend(&mut self, now: Instant, start: u64, record: SendRecord) -> u32 {
+    pub(crate) fn resend(&mut self, now: Instant, start: u64, record: SendRecord) -> (u32, bool) {
         let index = self.index_of(start);
         self.transmissions += 1;
         let segment = &mut self.segments[index];
@@ -102,7 +110,7 @@ impl Scoreboard {
         segment.number = self.transmissions;
         segment.record = record;
         segment.is_timed = true;
-        let (len, sent) = (segment.len, segment.transmission());
+        let (len, is_pushed, sent) = (segment.len, segment.is_pushed, segment.transmission());
         if segment.fate == Fate::Lost {
             segment.fate = Fate::Resent;
             self.resent += u64::from(segment.weight);
@@ -110,7 +118,27 @@ impl Scoreboard {
         if segment.fate == Fate::Resent {
             self.retransmissions.push_back(sent);
         }
-        len
+        (len, is_pushed)
+    }
+
+    /// The segment at `start`, about to be sent again, takes in those after it that have not arrived, up to `mss`
+    /// bytes in all (Linux's `tcp_retrans_try_collapse`). Where segments count; the others stay as they were sent.
+    pub(crate) fn collapse(&mut self, start: u64, mss: u64) {
+        if self.unit == 0 {
+            return;
+        }
+        let index = self.index_of(start);
+        while let Some(next) = self.segments.get(index + 1).copied() {
+            let len = self.segments[index].len + next.len;
+            if u64::from(len) > mss || next.is_sacked() || self.segments[index].is_sacked() {
+                break;
+            }
+            self.uncount(&next, u64::MAX);
+            self.segments.remove(index + 1);
+            let whole = &mut self.segments[index];
+            whole.len = len;
+            whole.is_pushed |= next.is_pushed;
+        }
     }
 
     /// Marks what a SACK block newly covers. `high` is the recovery point.

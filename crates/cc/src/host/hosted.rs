@@ -211,7 +211,6 @@ impl HostedController {
         if let Some(sample) = &mut rate {
             sample.lost = self.lost - newest.record.lost();
         }
-        let ended = self.epoch.on_ack(self.acked_up_to);
         if self.acked_up_to > self.round_ends {
             (self.round, self.round_ends) = (self.round + 1, self.sent);
         }
@@ -227,6 +226,8 @@ impl HostedController {
             round: self.round,
             ..AckEvent::default()
         };
+        self.with(now, |cc, cx| cc.on_delivery(cx, &event));
+        let ended = self.epoch.on_ack(self.acked_up_to);
         self.with(now, |cc, cx| {
             cc.on_ack(cx, &event);
             if ended {

@@ -78,6 +78,7 @@ struct Replay {
     delivered_marked: Bytes,
     /// What the next acknowledgement begins.
     begins: Option<Cause>,
+    state: RecoveryState,
 }
 
 impl Replay {
@@ -120,6 +121,14 @@ impl Replay {
                 self.srtt = (self.srtt * 7 + rtt) / 8;
                 self.delivered += MSS * delivered;
                 self.delivered_marked += MSS * (delivered * u64::from(echo));
+                let ack = AckEvent {
+                    acked: MSS * delivered,
+                    cum_acked: MSS * cumulative,
+                    rtt: Some(rtt),
+                    predicted,
+                    ..AckEvent::default()
+                };
+                self.with_cx(at, self.state, |cc, cx| cc.on_delivery(cx, &ack));
                 if let Some(cause) = self.begins.take() {
                     let event = CongestionEvent {
                         cause,
@@ -129,14 +138,8 @@ impl Replay {
                     };
                     self.with_cx(at, RecoveryState::Open, |cc, cx| cc.on_congestion(cx, &event));
                 }
-                let ack = AckEvent {
-                    acked: MSS * delivered,
-                    cum_acked: MSS * cumulative,
-                    rtt: Some(rtt),
-                    predicted,
-                    ..AckEvent::default()
-                };
                 self.with_cx(at, state, |cc, cx| cc.on_ack(cx, &ack));
+                self.state = state;
                 let metered = matches!(state, RecoveryState::Recovery | RecoveryState::Cwr);
                 (!metered).then_some((ours, cwnd))
             }
@@ -157,6 +160,7 @@ fn replay(controller: &str, trace: &str) -> usize {
         delivered: Bytes::ZERO,
         delivered_marked: Bytes::ZERO,
         begins: None,
+        state: RecoveryState::Open,
     };
     let start = Seen { now: CONNECTED, snd_una: 0, snd_nxt: 0, cwnd_limited: false };
     replay.with_cx(start, RecoveryState::Open, |cc, cx| cc.on_sent(cx, MSS));

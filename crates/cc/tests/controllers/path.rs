@@ -290,16 +290,6 @@ impl Path {
         let rtt = self.now - packet.sent;
         self.sample_rtt(rtt);
         let rate = self.rate_sample(&packet);
-        if lost > 0 {
-            self.lose(packet.number, lost, prior_in_flight);
-        }
-        let closing = self.state != RecoveryState::Open && packet.number >= self.recovery_point;
-        if closing {
-            self.state = RecoveryState::Open;
-        }
-        if packet.marked && self.state == RecoveryState::Open {
-            self.begin_cwr(Cause::EcnEcho, prior_in_flight);
-        }
         let ack = AckEvent {
             acked: MSS,
             cum_acked: MSS * (1 + lost),
@@ -311,6 +301,17 @@ impl Path {
             timestamps: Some(self.timestamps(&packet)),
             ..AckEvent::default()
         };
+        self.with_cx(|cc, cx| cc.on_delivery(cx, &ack));
+        if lost > 0 {
+            self.lose(packet.number, lost, prior_in_flight);
+        }
+        let closing = self.state != RecoveryState::Open && packet.number >= self.recovery_point;
+        if closing {
+            self.state = RecoveryState::Open;
+        }
+        if packet.marked && self.state == RecoveryState::Open {
+            self.begin_cwr(Cause::EcnEcho, prior_in_flight);
+        }
         self.with_cx(|cc, cx| cc.on_ack(cx, &ack));
         if closing {
             self.with_cx(|cc, cx| cc.on_epoch_end(cx));

@@ -182,6 +182,7 @@ impl Model {
             timestamps,
             ..AckEvent::default()
         };
+        self.with_cx(|cc, cx| cc.on_delivery(cx, &ack));
         self.with_cx(|cc, cx| cc.on_ack(cx, &ack));
         if self.cc.poll_episode() && self.state == RecoveryState::Open {
             self.congestion(Cause::Delay, Bytes::ZERO, RecoveryState::Cwr);

@@ -121,8 +121,7 @@ impl Connection {
         if departure.fin {
             flags = flags.with(Flags::FIN);
         }
-        let end = departure.start + u64::from(departure.len);
-        if departure.len > 0 && self.sender.is_pushed(departure.start, end) {
+        if departure.push {
             flags = flags.with(Flags::PSH);
         }
         if departure.cwr {

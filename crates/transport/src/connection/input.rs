@@ -125,7 +125,7 @@ impl Connection {
             // Data seen before is reported as such (RFC 2883).
             let known = self.receiver.rcv_nxt();
             let len = u64::from(segment.payload_len).min(known.saturating_sub(offset as u64));
-            self.receiver.on_data(now, offset as u64, len as u32, false);
+            self.receiver.on_data(now, offset as u64, len as u32, Flags::ACK);
             self.receiver.demand_ack();
         } else if segment.seq_len() == 0 {
             self.challenge(now);
@@ -356,11 +356,9 @@ impl Connection {
         if self.sender.has_sent() {
             self.note_own_rtt();
         }
-        let received = self.receiver.on_data(now, start, len, fin && whole);
+        let flags = if fin && whole { segment.flags } else { segment.flags.without(Flags::FIN) };
+        let received = self.receiver.on_data(now, start, len, flags);
         self.stats.delivered_bytes += received.delivered;
-        if received.delivered > 0 && segment.flags.contains(Flags::PSH) {
-            self.receiver.on_push();
-        }
         if received.delivered > 0 {
             self.on_readable();
         }

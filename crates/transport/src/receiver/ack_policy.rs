@@ -9,7 +9,12 @@ use crate::{DelayedAck, HostProfile, on_tick, ticks};
 #[derive(Debug)]
 pub(super) struct AckPolicy {
     mode: DelayedAck,
+    /// A full segment; Linux: as far as arrivals show (`rcv_mss`).
     mss: u64,
+    /// What a full segment may carry (`advmss`).
+    full_mss: u64,
+    /// The segment before was a short one of this length, long enough to be some sender's full one (`last_seg_size`).
+    last_short: u64,
     /// Whose timers it has, and how long it may wait.
     host_profile: HostProfile,
     /// Bytes that arrived since the last acknowledgement.
@@ -19,8 +24,9 @@ pub(super) struct AckPolicy {
     /// Linux: when the delayed acknowledgement's timer fires, which an acknowledgement does not stop
     /// (`inet_csk_clear_xmit_timer`).
     timer: Option<Instant>,
-    /// Linux: a push arrived, to be acknowledged once all is read.
-    pushed: bool,
+    /// Linux: pushes or short segments that arrived, to be acknowledged once all is read: one if the two ends do not
+    /// answer each other, or more (`ICSK_ACK_PUSHED`, `ICSK_ACK_PUSHED2`).
+    pushed: u32,
     /// Linux: acknowledgements still to be sent at once.
     quick: u64,
     /// Linux: none are, as the two ends answer each other, until one was not answered in time (`pingpong`).
@@ -74,6 +80,11 @@ struct Compression {
 
 /// RFC 1122 §4.2.3.2 allows up to 500 ms; this is Linux's `TCP_DELACK_MIN` and `TCP_ATO_MIN`.
 const DELAY: Duration = Duration::from_millis(40);
+/// Linux's `TCP_MSS_DEFAULT`, with which the measured segment begins; and with a header's timestamps the least that is
+/// taken for a sender's full segment, or if it is not pushed (`TCP_MIN_MSS`).
+const FIRST_MSS: u64 = 536;
+const LEAST_FULL: u64 = FIRST_MSS - 12;
+const LEAST_WITHOUT_PUSH: u64 = 88 - 12;
 /// Linux's `TCP_MAX_QUICKACKS`.
 const QUICK_ACKS: u64 = 16;
 /// Linux's `TCP_DELACK_MAX`.
@@ -94,13 +105,15 @@ impl AckPolicy {
     pub(super) fn new(mode: DelayedAck, mss: u64, host_profile: HostProfile) -> Self {
         Self {
             mode,
-            mss,
+            mss: if mode == DelayedAck::Linux { mss.min(FIRST_MSS) } else { mss },
+            full_mss: mss,
+            last_short: 0,
             host_profile,
             unacked: 0,
             due: false,
             deadline: None,
             timer: None,
-            pushed: false,
+            pushed: 0,
             quick: 0,
             answers: false,
             delay: None,
@@ -114,7 +127,36 @@ impl AckPolicy {
     }
 
     pub(super) fn set_mss(&mut self, mss: u64) {
-        self.mss = mss;
+        self.full_mss = mss;
+        self.mss = if self.is_linux() { self.mss.min(mss) } else { mss };
+    }
+
+    /// What a full segment carries.
+    pub(super) fn mss(&self) -> u64 {
+        self.mss
+    }
+
+    /// A segment of `len` bytes arrived. Two short ones of the same length in a row are all that the sender has
+    /// (Linux's `tcp_measure_rcv_mss`).
+    #[inline]
+    pub(super) fn measure(&mut self, len: u64, is_pushed: bool) {
+        if self.mode != DelayedAck::Linux {
+            return;
+        }
+        let last = std::mem::take(&mut self.last_short);
+        if len >= self.mss {
+            self.mss = len.min(self.full_mss);
+            self.pushed |= u32::from(is_pushed);
+            return;
+        }
+        if len >= LEAST_FULL || (len >= LEAST_WITHOUT_PUSH && !is_pushed) {
+            self.last_short = len;
+            if len == last {
+                self.mss = len;
+                return;
+            }
+        }
+        self.pushed += 1;
     }
 
     pub(super) fn on_handshake_rtt(&mut self, rtt: Duration) {
@@ -177,8 +219,9 @@ impl AckPolicy {
             // counter's lowest bit, so what the counter held above that stays until growth ends.
             self.quick |= 1;
         }
-        if progress.released {
-            // `tcp_send_ack` has left nothing scheduled.
+        if progress.released || self.due {
+            // `tcp_send_ack` has left nothing scheduled; or it must be answered now, as the end of a hole
+            // (`ICSK_ACK_NOW`), which counts for no rule and sets no timer.
         } else if (self.quick > 0 && !self.answers)
             || (self.unacked > self.mss && !progress.hampered)
         {
@@ -187,8 +230,7 @@ impl AckPolicy {
             self.compress(now, progress);
         } else if progress.missing {
             self.due = true;
-        } else if !self.due {
-            // What must be answered now, as the end of a hole (`ICSK_ACK_NOW`), sets no timer.
+        } else {
             self.put_off(now);
         }
     }
@@ -327,16 +369,11 @@ impl AckPolicy {
         self.deadline.is_some()
     }
 
-    /// A push arrived: the sender may have nothing more to send.
-    pub(super) fn on_push(&mut self) {
-        self.pushed = self.mode == DelayedAck::Linux && !self.answers;
-    }
-
     /// The application has read, perhaps everything. Linux's `tcp_cleanup_rbuf` acknowledges more than a segment, and
     /// a push of which all is read.
     pub(super) fn on_read(&mut self, all: bool) {
         let is_much = self.mode == DelayedAck::Linux && self.unacked > self.mss;
-        self.due |= is_much || (all && self.pushed);
+        self.due |= is_much || (all && self.pushed > u32::from(self.answers));
     }
 
     /// An acknowledgement must go out now.
@@ -368,7 +405,7 @@ impl AckPolicy {
         self.unacked = 0;
         self.thresholds.on_ack_sent();
         self.due = false;
-        self.pushed = false;
+        self.pushed = 0;
         self.deadline = None;
         self.compression.deadline = None;
         self.compression.held = 0;

@@ -5,7 +5,8 @@
 //! taken  = memory / 2, or since Linux 6.5 memory ((mss << 8) / memory) / 256
 //! window = min(limit, buffer - taken * segments)       at each acknowledgement, never less than was offered
 //! up to a unit of the scale                            or whole segments, without scaling (`__tcp_select_window`)
-//! limit += min(2 payload, window - limit)              for each segment (`tcp_grow_window`)
+//! limit += min(2 segments, window - limit)             for each segment (`tcp_grow_window`), small ones only while
+//!                                                      the limit is a like part of the largest buffer
 //! limit <= buffer - mss                                before it grows, or is measured
 //! ```
 //!
@@ -25,16 +26,39 @@ impl Receiver {
         (self.reassembly.ahead() + next).div_ceil(self.mss)
     }
 
-    /// Linux's `tcp_grow_window`: twice what arrives, out of order too unless duplicates must look
+    /// Linux's `tcp_grow_window`: by two segments for each that arrives, out of order too unless duplicates must look
     /// alike, as far as `held` segments leave space. Returns whether there was any.
     pub(super) fn grow_window(&mut self, len: u32, held: u64) -> bool {
         if self.window_limit >= self.window_clamp {
             return false;
         }
-        let free = self.buffer.saturating_sub(held * self.segment_window());
+        let taken = self.segment_window();
+        let free = self.buffer.saturating_sub(held * taken);
         let space = free.min(self.window_clamp).saturating_sub(self.window_limit);
-        self.window_limit += (2 * u64::from(len)).min(space);
-        space > 0
+        let step = self.growth(u64::from(len), taken);
+        self.window_limit += step.min(space);
+        space > 0 && step > 0
+    }
+
+    /// What a segment of `len` bytes that takes `taken` of the window lets it grow by: nothing if it wastes memory, but
+    /// where the window is half of the largest it may have half as much as it takes, and so on (`__tcp_grow_window`).
+    fn growth(&self, len: u64, taken: u64) -> u64 {
+        if taken <= len {
+            return 2 * self.mss.max(len);
+        }
+        let (mut taken, mut most) = (taken / 2, self.largest_window() / 2);
+        while self.window_limit <= most && taken > len {
+            (taken, most) = (taken / 2, most / 2);
+        }
+        if self.window_limit <= most { 2 * self.policy.mss().max(len) } else { 0 }
+    }
+
+    /// What windows may have of the largest buffer (`tcp_rmem`), of which the configuration knows half.
+    fn largest_window(&self) -> u64 {
+        match self.is_measured {
+            true => 2 * self.largest * self.segment_window() / segment_memory(self.mss),
+            false => self.largest,
+        }
     }
 
     /// What a segment in memory takes from the window: the share of the memory that windows may have

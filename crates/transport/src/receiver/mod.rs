@@ -19,7 +19,7 @@ use self::echo::{AckUrgency, Echo as EcnEcho};
 use self::limit::OfferLimit;
 pub(crate) use self::limit::window_scale;
 use crate::reassembly::{Reassembly, Stored};
-use crate::segment::SackBlocks;
+use crate::segment::{Flags, SackBlocks};
 use crate::{Config, DelayedAck, HostProfile};
 
 /// The receiving half of a connection. Positions are stream offsets.
@@ -81,6 +81,9 @@ pub(crate) struct Received {
     /// The stream has just become complete.
     pub(crate) finished: bool,
 }
+
+/// Shorter segments in order do not let the window grow (Linux's `tcp_event_data_recv`).
+const LEAST_THAT_GROWS: u32 = 128;
 
 impl Receiver {
     pub(crate) fn new(config: &Config) -> Self {
@@ -153,8 +156,15 @@ impl Receiver {
         }
     }
 
-    /// Processes `len` bytes at `offset`, already within the window, and the FIN after them.
-    pub(crate) fn on_data(&mut self, now: Instant, offset: u64, len: u32, fin: bool) -> Received {
+    /// Processes `len` bytes at `offset`, already within the window, and the FIN after them, if `flags` have one.
+    pub(crate) fn on_data(
+        &mut self,
+        now: Instant,
+        offset: u64,
+        len: u32,
+        flags: Flags,
+    ) -> Received {
+        let fin = flags.contains(Flags::FIN);
         let had_hole = self.reassembly.has_hole();
         let held = self.held(offset, len);
         let released = self.release_held(offset, len);
@@ -179,7 +189,14 @@ impl Receiver {
             self.policy.on_old_data();
         }
         if len > 0 {
-            let news = arrival.delivered > 0 || (arrival.store.is_some() && self.selective);
+            // Newer Linux measures what is out of order too.
+            if arrival.delivered > 0 || (self.is_measured && arrival.store.is_some()) {
+                self.policy.measure(u64::from(len), fin || flags.contains(Flags::PSH));
+            }
+            let news = match arrival.delivered {
+                0 => arrival.store.is_some() && self.selective,
+                _ => len >= LEAST_THAT_GROWS,
+            };
             let progress = Progress {
                 selective: self.selective,
                 released,
@@ -333,11 +350,6 @@ impl Receiver {
 
     fn update_route_limit(&mut self) {
         self.route_limit = self.offer_limit.bytes(self.mss).unwrap_or(u64::MAX);
-    }
-
-    /// What has just arrived in order ends with a push.
-    pub(crate) fn on_push(&mut self) {
-        self.policy.on_push();
     }
 
     pub(crate) fn readable(&self) -> u64 {

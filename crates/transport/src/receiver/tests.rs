@@ -44,7 +44,7 @@ fn a_window_begins_as_configured_and_grows_by_twice_what_arrives() {
     // Whole segments; then a segment without options is kept back until the first has come.
     assert_eq!(receiver.offer(), 345 * 1_448);
     receiver.on_established(Instant::ZERO);
-    receiver.on_data(Instant::ZERO, 0, 1_448, false);
+    receiver.on_data(Instant::ZERO, 0, 1_448, Flags::ACK);
     receiver.read(Instant::ZERO, 1_448);
     // In units of 8 bytes.
     assert_eq!(receiver.offer(), (500_000_u64 - 1_460 + 2 * 1_448).next_multiple_of(8));
@@ -64,7 +64,7 @@ fn a_window_grows_no_further_than_held_segments_let_it() {
     let mut receiver = Receiver::new(&config);
     receiver.agree(true, EchoMode::Off);
     for segment in 1..200 {
-        receiver.on_data(Instant::ZERO, segment * 1_448, 1_448, false);
+        receiver.on_data(Instant::ZERO, segment * 1_448, 1_448, Flags::ACK);
     }
     // Each takes 1440 bytes and adds 2896, the 34th the 912 that are left.
     let grown = receiver.window_limit - ((5 << 20) - 100 * 1_440);
@@ -83,7 +83,7 @@ fn a_segment_of_a_buffer_is_kept_back_until_the_buffer_grows() {
     let mut arrive = |count: u64| {
         for _ in 0..count {
             let (at, now) = (receiver.rcv_nxt(), Instant::ZERO);
-            receiver.on_data(now, at, 1_448, false);
+            receiver.on_data(now, at, 1_448, Flags::ACK);
             receiver.read(now, 1_448);
         }
         (receiver.window_limit, receiver.buffer)
@@ -94,7 +94,7 @@ fn a_segment_of_a_buffer_is_kept_back_until_the_buffer_grows() {
     receiver.read(Instant::ZERO, 0);
     let at = receiver.rcv_nxt();
     let later = Instant::ZERO + Duration::from_millis(2);
-    receiver.on_data(later, at, 1_448, false);
+    receiver.on_data(later, at, 1_448, Flags::ACK);
     receiver.read(later, 1_448);
     assert!(receiver.buffer > 100 * 1_448);
     assert_eq!(receiver.window_clamp, receiver.buffer);
@@ -108,11 +108,11 @@ fn a_window_that_needs_no_scaling_has_whole_segments() {
     let mut receiver = Receiver::new(&Config { recv_buffer: Bytes(7_000), ..Config::default() });
     assert_eq!(receiver.offer_at_most(65_535), 4 * 1_448);
     receiver.on_established(Instant::ZERO);
-    receiver.on_data(Instant::ZERO, 0, 1_448, false);
+    receiver.on_data(Instant::ZERO, 0, 1_448, Flags::ACK);
     receiver.read(Instant::ZERO, 1_448);
     assert_eq!(receiver.offer(), 3 * 1_448, "5,540 bytes, and no less than was offered");
     receiver.on_ack_sent();
-    receiver.on_data(Instant::ZERO, 1_448, 700, false);
+    receiver.on_data(Instant::ZERO, 1_448, 700, Flags::ACK);
     receiver.read(Instant::ZERO, 700);
     assert_eq!(receiver.offer(), 3 * 1_448);
     let large = Config { recv_buffer: Bytes(70_001), ..Config::default() };
@@ -137,7 +137,7 @@ fn a_small_buffer_offers_more_segments_once_it_has_measured_one() {
     receiver.on_established(Instant::ZERO);
     let mut acknowledged = Vec::new();
     for segment in 0..7 {
-        receiver.on_data(Instant::ZERO, segment * 1_448, 1_448, false);
+        receiver.on_data(Instant::ZERO, segment * 1_448, 1_448, Flags::ACK);
         receiver.read(Instant::ZERO, 1_448);
         if receiver.ack_is_due(Instant::ZERO) {
             acknowledged.push((segment, receiver.offer() / 1_448));
@@ -156,11 +156,11 @@ fn a_window_that_doubles_when_data_is_read_is_announced() {
     receiver.offer_at_most(65_535);
     receiver.on_established(Instant::ZERO);
     for at in [1_448, 2_896] {
-        receiver.on_data(Instant::ZERO, at, 1_448, false);
+        receiver.on_data(Instant::ZERO, at, 1_448, Flags::ACK);
         receiver.offer();
         receiver.on_ack_sent();
     }
-    receiver.on_data(Instant::ZERO, 0, 1_448, false);
+    receiver.on_data(Instant::ZERO, 0, 1_448, Flags::ACK);
     receiver.read(Instant::ZERO, 3 * 1_448);
     assert_eq!(receiver.offer(), 1_448);
     receiver.on_ack_sent();
@@ -178,7 +178,7 @@ fn another_gap_releases_what_was_held_back() {
     receiver.window_limit = receiver.buffer;
     receiver.agree(true, EchoMode::Off);
     let mut arrive = |segment: u64| {
-        receiver.on_data(Instant::ZERO, segment * 1_000, 1_000, false);
+        receiver.on_data(Instant::ZERO, segment * 1_000, 1_000, Flags::ACK);
         let flush = receiver.take_flush();
         let due = receiver.ack_is_due(Instant::ZERO);
         if due {
@@ -216,7 +216,7 @@ proptest! {
                 Op::Arrive(ahead, len) => {
                     let at = receiver.rcv_nxt() + ahead;
                     let space = receiver.edge().saturating_sub(at).min(u64::from(len)) as u32;
-                    receiver.on_data(Instant::ZERO, at, space, false);
+                    receiver.on_data(Instant::ZERO, at, space, Flags::ACK);
                 }
                 Op::Read(max) => {
                     receiver.read(Instant::ZERO, max);
@@ -242,7 +242,7 @@ fn acknowledged(policy: &str, arrivals: &[u64]) -> Vec<u64> {
     let mut receiver = Receiver::new(&Config { mss: 1_000, delayed_ack, ..Config::default() });
     receiver.agree(true, EchoMode::Off);
     let mut answered = |segment: &&u64| {
-        receiver.on_data(Instant::ZERO, **segment * 1_000, 1_000, false);
+        receiver.on_data(Instant::ZERO, **segment * 1_000, 1_000, Flags::ACK);
         let due = receiver.ack_is_due(Instant::ZERO);
         if due {
             receiver.on_ack_sent();
@@ -291,7 +291,7 @@ fn what_asks_for_an_answer_has_it_before_it_is_read() {
         let mut receiver = Receiver::new(&config);
         receiver.offer_at_most(65_535);
         let mut answer = |segment: u64| {
-            receiver.on_data(Instant::ZERO, segment * 1_448, 1_448, false);
+            receiver.on_data(Instant::ZERO, segment * 1_448, 1_448, Flags::ACK);
             receiver.read(Instant::ZERO, u64::MAX);
             let offer = receiver.offer();
             receiver.on_ack_sent();

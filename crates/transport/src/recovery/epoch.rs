@@ -35,8 +35,11 @@ pub(crate) struct Epoch {
 pub(crate) struct EpochChange {
     /// The episode is over.
     pub(crate) ended: bool,
-    /// It was unfounded.
+    /// It was unfounded, and is taken back.
     pub(crate) spurious: bool,
+    /// It was unfounded, but a congestion mark speaks for it: the window stays what it was metered down to (Linux's
+    /// `tcp_undo_cwnd_reduction` without `prior_ssthresh`).
+    pub(crate) stands: bool,
     /// A hole was filled by the original, which was late: the path reorders (Linux's
     /// `tcp_try_undo_partial`).
     pub(crate) reordered: bool,
@@ -122,7 +125,10 @@ impl Epoch {
     ) {
         debug_assert!(matches!(state, RecoveryState::Cwr | RecoveryState::Recovery));
         self.forget_old_retransmissions(board);
-        self.undo = (state == RecoveryState::Recovery).then(|| Undo::new(board.una(), copies));
+        // Of an episode that a mark began nothing is given back (`tcp_enter_recovery`).
+        let marked = self.state == RecoveryState::Cwr;
+        self.undo = (state == RecoveryState::Recovery)
+            .then(|| Undo { marked, ..Undo::new(board.una(), copies) });
         if self.state != RecoveryState::Cwr {
             self.prr = prr;
             self.high = board.nxt();
@@ -231,7 +237,7 @@ impl Epoch {
             RecoveryState::Recovery => self.on_ack_in_recovery(board, ack, evidence, profile),
             RecoveryState::Loss => self.on_ack_in_loss(board, ack, evidence, unsent),
         };
-        EpochChange { spurious: turn.spurious && !marked, ..turn }
+        EpochChange { spurious: turn.spurious && !marked, stands: turn.spurious && marked, ..turn }
     }
 
     /// Linux's `tcp_try_undo_recovery`, `tcp_try_undo_partial` and `tcp_try_undo_dsack`.

@@ -22,6 +22,8 @@ pub(crate) struct Sent {
     /// RACK looks at it: not at what it has declared lost, if an undo takes that back, until it is sent again
     /// (`tsorted_sent_queue`).
     pub(super) is_timed: bool,
+    /// Its copies are pushed as it was.
+    pub(crate) is_pushed: bool,
 }
 
 /// What is believed of an outstanding segment.

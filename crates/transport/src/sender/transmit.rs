@@ -22,6 +22,8 @@ pub(crate) struct OutgoingRange {
     pub(crate) kind: Kind,
     /// Sets CWR: the peer's ECN echo was received.
     pub(crate) cwr: bool,
+    /// Sets PSH.
+    pub(crate) push: bool,
 }
 
 /// Why something leaves.
@@ -38,7 +40,7 @@ pub(crate) enum Kind {
 impl OutgoingRange {
     /// An empty segment that the peer answers with where it stands.
     pub(super) fn probe_at(start: u64) -> Self {
-        Self { start, len: 0, fin: false, kind: Kind::WindowProbe, cwr: false }
+        Self { start, len: 0, fin: false, kind: Kind::WindowProbe, cwr: false, push: false }
     }
 }
 
@@ -163,6 +165,7 @@ impl Sender {
                 } else {
                     stats.retransmits_fast += 1;
                 }
+                self.board.collapse(start, self.mss);
                 self.resend(now, start, Kind::Retransmission, stats)
             }
         };
@@ -221,7 +224,11 @@ impl Sender {
         let fin = self.ends_here() && start + size > self.written;
         let len = (size - u64::from(fin)) as u32;
         let cwr = std::mem::take(&mut self.cwr_pending);
-        OutgoingRange { start, len, fin, kind: Kind::New, cwr }
+        let push = len > 0 && self.is_pushed(start, start + u64::from(len));
+        if push {
+            self.board.push_last();
+        }
+        OutgoingRange { start, len, fin, kind: Kind::New, cwr, push }
     }
 
     pub(super) fn resend(
@@ -235,7 +242,7 @@ impl Sender {
             self.host_profile == HostProfile::UserSpace && self.board.in_flight() == Bytes::ZERO;
         let record = self.record(now, idle, Bytes(self.mss));
         self.with_controller(now, |controller, cx| controller.on_sent(cx, cx.mss));
-        let size = self.board.resend(now, start, record);
+        let (size, push) = self.board.resend(now, start, record);
         if kind == Kind::Retransmission {
             self.epoch.on_resent(crate::timestamp_ms(now));
         }
@@ -246,7 +253,7 @@ impl Sender {
         if start == self.board.una() {
             self.timers.restart(now);
         }
-        OutgoingRange { start, len, fin, kind, cwr: false }
+        OutgoingRange { start, len, fin, kind, cwr: false, push }
     }
 
     /// What is remembered of a segment of `size` that leaves now.

@@ -19,6 +19,17 @@ fn in_order(rcv_nxt: u64) -> Progress {
     }
 }
 
+/// The policy, once a full segment has shown how long they are.
+fn measured(mode: DelayedAck, host_profile: HostProfile) -> AckPolicy {
+    let mut policy = AckPolicy::new(mode, MSS, host_profile);
+    policy.measure(MSS, false);
+    policy
+}
+
+fn linux() -> AckPolicy {
+    measured(DelayedAck::Linux, HostProfile::Kernel)
+}
+
 /// How many of `segments`, `gap` apart, are acknowledged at once or by the timer.
 fn acks(policy: &mut AckPolicy, segments: u64, gap: Duration) -> u64 {
     let mut now = Instant::ZERO;
@@ -56,13 +67,13 @@ fn rfc1122_acknowledges_every_second_segment_or_after_40_ms() {
 
 #[test]
 fn linux_acknowledges_sixteen_at_once_then_every_second() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     assert_eq!(acks(&mut policy, 116, Duration::from_millis(1)), 16 + 50);
 }
 
 #[test]
 fn linux_acknowledges_at_once_while_its_window_grows() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     for n in 1..=100 {
         policy.on_data(Instant::ZERO, &Progress { growing: true, ..in_order(n * MSS) });
         assert!(policy.is_due(Instant::ZERO));
@@ -72,7 +83,7 @@ fn linux_acknowledges_at_once_while_its_window_grows() {
 
 #[test]
 fn sixteen_more_follow_the_growth_of_the_window() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     let grow = |n| Progress { growing: true, ..in_order(n * MSS) };
     for n in 1..=100 {
         policy.on_data(Instant::ZERO, &grow(n));
@@ -84,7 +95,7 @@ fn sixteen_more_follow_the_growth_of_the_window() {
 #[test]
 fn no_delay_exceeds_the_longest() {
     for mode in [DelayedAck::Rfc1122, DelayedAck::Linux] {
-        let mut policy = AckPolicy::new(mode, MSS, HostProfile::UserSpace);
+        let mut policy = measured(mode, HostProfile::UserSpace);
         let longest = HostProfile::UserSpace.longest_ack_delay();
         acks(&mut policy, 100, Duration::from_millis(1));
         let now = Instant::ZERO + Duration::from_millis(101);
@@ -96,7 +107,7 @@ fn no_delay_exceeds_the_longest() {
 /// `tcp_send_delayed_ack` sets a timer of the wheel: 40 ticks and the rest of one.
 #[test]
 fn linux_delays_up_to_a_tick() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     acks(&mut policy, 100, Duration::ZERO);
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);
     policy.on_data(at(10_100), &in_order(101 * MSS));
@@ -106,13 +117,13 @@ fn linux_delays_up_to_a_tick() {
 #[test]
 fn linux_acknowledges_a_push_when_all_is_read() {
     for (mode, due) in [(DelayedAck::Linux, true), (DelayedAck::Rfc1122, false)] {
-        let mut policy = AckPolicy::new(mode, MSS, HostProfile::Kernel);
+        let mut policy = measured(mode, HostProfile::Kernel);
         acks(&mut policy, 16, Duration::from_millis(1));
         let now = Instant::ZERO + Duration::from_millis(17);
         policy.on_data(now, &in_order(17 * MSS));
         policy.on_read(true);
         assert!(!policy.is_due(now), "{mode:?}: nothing was pushed");
-        policy.on_push();
+        policy.measure(MSS, true);
         policy.on_read(true);
         assert_eq!(policy.is_due(now), due, "{mode:?}");
     }
@@ -120,7 +131,7 @@ fn linux_acknowledges_a_push_when_all_is_read() {
 
 #[test]
 fn linux_compresses_no_sacks_while_its_window_grows() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
     let hole = Progress { advanced: 0, missing: true, growing: true, ..in_order(16 * MSS) };
     let now = Instant::ZERO + Duration::from_secs(1);
@@ -133,7 +144,7 @@ fn linux_compresses_no_sacks_while_its_window_grows() {
 
 #[test]
 fn sacks_wait_a_twentieth_of_a_short_round_trip() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     policy.on_handshake_rtt(Duration::from_millis(4));
     let hole = Progress { advanced: 0, missing: true, ..in_order(MSS) };
     let now = Instant::ZERO + Duration::from_secs(1);
@@ -158,7 +169,7 @@ fn sacks_wait_a_twentieth_of_a_short_round_trip() {
 #[test]
 fn a_read_answers_more_than_a_segment() {
     for (mode, answers) in [(DelayedAck::Linux, true), (DelayedAck::Rfc1122, false)] {
-        let mut policy = AckPolicy::new(mode, MSS, HostProfile::Kernel);
+        let mut policy = measured(mode, HostProfile::Kernel);
         (policy.quick, policy.unacked) = (0, 2 * MSS);
         policy.on_read(false);
         assert_eq!(policy.is_due(Instant::ZERO), answers);
@@ -170,7 +181,7 @@ fn a_read_answers_more_than_a_segment() {
 
 #[test]
 fn linux_compresses_sacks_after_the_third() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
     let hole = Progress { advanced: 0, missing: true, ..in_order(16 * MSS) };
     let mut now = Instant::ZERO + Duration::from_secs(1);
@@ -192,7 +203,7 @@ fn hole(rcv_nxt: u64) -> Progress {
 /// `tcp_delack_timer_handler`: an acknowledgement does not stop the timer, which then releases what is held back.
 #[test]
 fn an_old_timer_releases_sacks() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     acks(&mut policy, 16, Duration::ZERO);
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);
     policy.on_data(at(10_100), &in_order(17 * MSS));
@@ -214,7 +225,7 @@ fn an_old_timer_releases_sacks() {
 /// RFC 5681 §4.2, and `ICSK_ACK_NOW` of Linux.
 #[test]
 fn what_is_answered_at_once_sets_no_timer() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     acks(&mut policy, 16, Duration::ZERO);
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);
     policy.demand();
@@ -231,7 +242,7 @@ fn what_is_answered_at_once_sets_no_timer() {
 /// A segment with CWR demands an answer before its own marks are read (`tcp_ecn_accept_cwr`).
 #[test]
 fn what_is_demanded_later_was_still_put_off() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     acks(&mut policy, 16, Duration::ZERO);
     policy.on_data(Instant::ZERO, &in_order(17 * MSS));
     policy.demand();
@@ -242,7 +253,7 @@ fn what_is_demanded_later_was_still_put_off() {
 
 #[test]
 fn a_timer_that_fires_doubles_the_delay() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     acks(&mut policy, 16, Duration::ZERO);
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);
     policy.on_data(at(10_100), &in_order(17 * MSS));
@@ -257,7 +268,7 @@ fn a_timer_that_fires_doubles_the_delay() {
 /// `tcp_event_data_recv` counts in ticks: from 9.6 to 45.2 ms are 36 of them, and half of 55 are 27.
 #[test]
 fn the_delay_follows_arrivals_in_ticks() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     let at = |micros| Instant::ZERO + Duration::from_micros(micros);
     policy.on_data(at(9_600), &in_order(MSS));
     policy.delay = Some(Duration::from_millis(55));
@@ -269,7 +280,7 @@ fn the_delay_follows_arrivals_in_ticks() {
 #[test]
 fn acknowledgements_are_quick_after_a_pause_of_an_rto() {
     for (pause, quick) in [(300, 0), (301, QUICK_ACKS)] {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+        let mut policy = linux();
         policy.on_handshake_rtt(Duration::from_millis(100));
         policy.on_data(Instant::ZERO, &in_order(MSS));
         policy.quick = 0;
@@ -281,7 +292,7 @@ fn acknowledgements_are_quick_after_a_pause_of_an_rto() {
 /// `tcp_send_delayed_ack` waits no longer than a round trip, or 40 ms.
 #[test]
 fn a_delay_is_no_longer_than_a_round_trip() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     policy.on_handshake_rtt(Duration::from_micros(50_100));
     policy.quick = 0;
     policy.delay = Some(Duration::from_millis(120));
@@ -294,7 +305,7 @@ fn a_delay_is_no_longer_than_a_round_trip() {
 /// `__tcp_ack_snd_check`: what a partly filled hole made readable is answered as one of the three.
 #[test]
 fn a_window_that_cannot_advance_leaves_the_answer_to_the_compression() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     acks(&mut policy, 16, Duration::ZERO);
     let now = Instant::ZERO + Duration::from_secs(1);
     let mut at_once = |hampered| {
@@ -315,7 +326,7 @@ fn a_window_that_cannot_advance_leaves_the_answer_to_the_compression() {
 
 #[test]
 fn a_sender_that_counts_duplicates_gets_each() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
     let hole = Progress { advanced: 0, missing: true, selective: false, ..in_order(16 * MSS) };
     let now = Instant::ZERO + Duration::from_secs(1);
@@ -331,7 +342,7 @@ fn a_sender_that_counts_duplicates_gets_each() {
 fn acknowledgements_wait_for_answers_after_one_in_time() {
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
     for (answer, quick) in [(39, false), (41, true)] {
-        let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+        let mut policy = linux();
         policy.on_data(at(0), &in_order(MSS));
         policy.on_ack_sent();
         policy.on_data_sent(at(answer));
@@ -344,7 +355,7 @@ fn acknowledgements_wait_for_answers_after_one_in_time() {
 #[test]
 fn a_missing_answer_ends_the_wait_for_answers() {
     let at = |ms| Instant::ZERO + Duration::from_millis(ms);
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     policy.on_data(at(0), &in_order(MSS));
     policy.on_ack_sent();
     policy.on_data_sent(at(1));
@@ -357,7 +368,7 @@ fn a_missing_answer_ends_the_wait_for_answers() {
 /// `tcp_enter_quickack_mode` after a segment that had arrived before.
 #[test]
 fn sixteen_follow_old_data() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     acks(&mut policy, 100, Duration::ZERO);
     policy.on_data_sent(Instant::ZERO);
     policy.on_old_data();
@@ -370,7 +381,7 @@ fn sixteen_follow_old_data() {
 /// Data that leaves carries an acknowledgement. It counts only if one is owed (`tcp_dec_quickack_mode`).
 #[test]
 fn what_acknowledges_nothing_leaves_the_next_quick() {
-    let mut policy = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    let mut policy = linux();
     policy.on_data(Instant::ZERO, &in_order(MSS));
     for _ in 0..20 {
         policy.on_ack_sent();
