@@ -95,6 +95,7 @@ impl Sender {
     fn choose(&mut self, now: Instant, permit: SendPermission) -> (Limit, Option<Choice>) {
         let lost = if self.epoch.repairs() { self.board.first_lost() } else { None };
         let (size, choice) = match lost {
+            Some(sent) if self.is_out_of_window(sent.start) => return (Limit::Receiver, None),
             Some(sent) => (u64::from(sent.len), Choice::Resend(sent.start)),
             None if permit == SendPermission::Repairs => return (Limit::Route, None),
             None if self.only_repairs => return (Limit::Congestion, None),
@@ -143,6 +144,12 @@ impl Sender {
         }
     }
 
+    /// Whether the peer has taken the window back from what starts here: then only the oldest segment, which asks for a
+    /// window too, is sent again (Linux's `__tcp_retransmit_skb`).
+    fn is_out_of_window(&self, start: u64) -> bool {
+        start >= self.window_edge && start != self.board.una()
+    }
+
     /// Without limited transmit the first duplicates free no place in the window.
     fn metered_in_flight(&self) -> u64 {
         let disorder = self.epoch.state() == weir_cc::RecoveryState::Disorder;
@@ -180,6 +187,10 @@ impl Sender {
             self.send_new(now, unsent)
         } else {
             let start = self.board.last()?.start;
+            if self.is_out_of_window(start) {
+                self.count_from_oldest(now);
+                return None;
+            }
             stats.retransmits_tlp += 1;
             self.resend(now, start, Kind::Probe, stats)
         };
