@@ -280,3 +280,38 @@ const BETA_MAX: u64 = 102;
 const LARGEST_STEP: u64 = 20;
 /// Ticks: 10 ms.
 const SHORT_RTT: u64 = 10;
+
+#[cfg(test)]
+mod tests {
+    use weir_units::{Instant, stream};
+
+    use super::*;
+
+    /// The acknowledgement that shows a loss ends a window's worth for the throughput before the episode's beta is computed,
+    /// as `pkts_acked` comes before `ssthresh` in Linux.
+    #[test]
+    fn what_shows_a_loss_is_measured_before_it() {
+        let mss = Bytes(1_448);
+        let mut rng = stream(1, "unused");
+        let mut htcp = Htcp::new(mss * 10);
+        let mut at = |ms: u64, state, call: &mut dyn FnMut(&mut CcContext<'_>)| {
+            let now = Instant::ZERO + Duration::from_millis(ms);
+            call(&mut CcContext { state, ..CcContext::new(now, mss, &mut rng) });
+        };
+        let acks = |segments| AckEvent {
+            cum_acked: mss * segments,
+            rtt: Some(Duration::from_millis(20)),
+            ..AckEvent::default()
+        };
+        at(0, RecoveryState::Open, &mut |cx| htcp.on_delivery(cx, &acks(9)));
+        at(40, RecoveryState::Open, &mut |cx| htcp.on_delivery(cx, &acks(9)));
+        let loss = CongestionEvent {
+            cause: Cause::FastRetransmit,
+            first_in_epoch: true,
+            lost: mss,
+            prior_in_flight: mss * 10,
+        };
+        at(40, RecoveryState::Open, &mut |cx| htcp.on_congestion(cx, &loss));
+        assert!(htcp.throughput.previous > 0, "{htcp:?}");
+    }
+}

@@ -81,6 +81,7 @@ pub(crate) fn script_info(socket: impl AsFd) -> io::Result<Info> {
         let value = match name {
             Name::State => i64::from(bytes[STATE]),
             Name::CaState => i64::from(bytes[CA_STATE]),
+            Name::Retransmits => i64::from(bytes[RETRANSMITS]),
             Name::SndCwnd => u32_at(SND_CWND),
             Name::SndSsthresh => u32_at(SND_SSTHRESH),
             Name::Unacked => u32_at(UNACKED),
@@ -177,6 +178,7 @@ const LONG: usize = 248;
 // Where its fields are.
 const STATE: usize = 0;
 const CA_STATE: usize = 1;
+const RETRANSMITS: usize = 2;
 const OPTIONS: usize = 5;
 const RTO: usize = 8;
 const SND_MSS: usize = 16;

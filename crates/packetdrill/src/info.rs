@@ -27,6 +27,8 @@ names! {
     State = "tcpi_state";
     /// State of recovery, as in `TCP_CA_Open`.
     CaState = "tcpi_ca_state";
+    /// Timeouts in a row.
+    Retransmits = "tcpi_retransmits";
     /// Congestion window in segments.
     SndCwnd = "tcpi_snd_cwnd";
     /// Slow-start threshold in segments.

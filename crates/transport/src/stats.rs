@@ -165,6 +165,8 @@ pub struct Snapshot {
     pub min_rtt: Option<Duration>,
     /// The retransmission timeout with back-off.
     pub rto: Duration,
+    /// Timeouts in a row: since the peer last acknowledged something new, or an undo showed that they were none.
+    pub fruitless: u32,
     /// The rate at which segments leave, if they are paced: the controller's, unless the configuration
     /// has one.
     pub pacing_rate: Option<Rate>,

@@ -20,6 +20,7 @@ impl Flow {
         let mut info = Info::default();
         info.set(Name::State, state(self.state()));
         info.set(Name::CaState, ca_state(snapshot.state));
+        info.set(Name::Retransmits, i64::from(snapshot.fruitless));
         info.set(Name::SndCwnd, (cwnd.get() / mss) as i64);
         info.set(Name::SndSsthresh, threshold.unwrap_or(INFINITE_SSTHRESH));
         info.set(Name::Unacked, segments(snapshot.unacked));

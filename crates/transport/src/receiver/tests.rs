@@ -313,3 +313,40 @@ fn what_asks_for_an_answer_has_it_before_it_is_read() {
         assert_eq!(answer(8), at_first);
     }
 }
+
+/// `tcp_grow_window`, `__tcp_grow_window`: 1,448 bytes take 1,440 of the window and let it grow by two segments; of 1,000 bytes
+/// so does each while the window is at most half of what the largest buffer gives, and of 300 while it is an eighth; 100
+/// in order never.
+#[test]
+fn a_window_grows_by_two_measured_segments_while_small_ones_leave_it_a_part() {
+    let grown = |first: u64, lens: &[u32]| {
+        let mut receiver = Receiver::new(&Config {
+            recv_buffer: Bytes(4 << 20),
+            max_recv_buffer: Some(Bytes(4 << 20)),
+            initial_recv_window: Some(Bytes(first)),
+            ..Config::default()
+        });
+        receiver.agree(true, EchoMode::Off);
+        receiver.offer_at_most(65_535);
+        receiver.on_established(Instant::ZERO);
+        receiver.on_data(Instant::ZERO, 0, 1_448, Flags::ACK);
+        receiver.read(Instant::ZERO, 1_448);
+        let (mut at, before) = (1_448, receiver.window_limit);
+        for len in lens {
+            receiver.on_data(Instant::ZERO, at, *len, Flags::ACK);
+            receiver.read(Instant::ZERO, u64::from(*len));
+            at += u64::from(*len);
+        }
+        receiver.window_limit - before
+    };
+    // Windows may have 1440/2304 of 8 MiB.
+    let most = (8 << 20) * 1_440 / 2_304;
+    assert_eq!(grown(100_000, &[1_448, 1_000]), 4 * 1_448);
+    assert_eq!(grown(100_000, &[1_000, 1_000]), 2 * 1_448 + 2 * 1_000, "the second is measured");
+    assert_eq!(grown(most / 2 - 10_000, &[1_000]), 2 * 1_448);
+    assert_eq!(grown(most / 2 + 10_000, &[1_448]), 2 * 1_448);
+    assert_eq!(grown(most / 2 + 10_000, &[1_000]), 0);
+    assert_eq!(grown(most / 8 - 10_000, &[300]), 2 * 1_448);
+    assert_eq!(grown(most / 8 + 10_000, &[300]), 0);
+    assert_eq!(grown(100_000, &[100]), 0);
+}

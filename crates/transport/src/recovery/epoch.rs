@@ -377,3 +377,43 @@ struct UndoEvidence {
     /// Every retransmission was answered as a duplicate.
     explained: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_cc::host::SendRecord;
+    use weir_units::{Duration, Instant};
+
+    use super::*;
+    use crate::scoreboard::{AckTime, Covered};
+
+    const MSS: u32 = 1_000;
+
+    /// Linux's `tcp_enter_recovery` and `tcp_undo_cwnd_reduction`: the first segment after a mark's episode is lost, and PRR
+    /// lets nothing be sent again yet. What acknowledges next ends that recovery, which gives nothing back, and the
+    /// window stays where PRR had it.
+    #[test]
+    fn recovery_out_of_a_marks_episode_ends_with_the_metered_window() {
+        let mut board = Scoreboard::default();
+        for _ in 0..5 {
+            board.push(Instant::ZERO, MSS, SendRecord::default());
+        }
+        let undoes = Profile { undo: true, ..Profile::default() };
+        let mut epoch = Epoch::new();
+        let mss = Bytes(u64::from(MSS));
+        epoch.enter(RecoveryState::Cwr, &board, Some(Prr::new(mss * 10, mss * 9)), 0);
+        board.push(Instant::ZERO, MSS, SendRecord::default());
+        let time = AckTime {
+            now: Instant::ZERO + Duration::from_millis(50),
+            min_rtt: Duration::ZERO,
+            echo_ms: None,
+            highest: 0,
+        };
+        board.ack_to(epoch.high(), epoch.high(), &time, &mut Covered::default());
+        let held = epoch.on_ack(&mut board, &AckSummary::default(), None, undoes, true);
+        assert_eq!(held, EpochChange::default(), "the episode's end is not passed");
+        epoch.enter(RecoveryState::Recovery, &board, None, 0);
+        let turn = epoch.on_ack(&mut board, &AckSummary::default(), None, undoes, true);
+        let expected = EpochChange { ended: true, stands: true, ..EpochChange::default() };
+        assert_eq!(turn, expected);
+    }
+}

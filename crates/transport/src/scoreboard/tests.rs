@@ -319,3 +319,29 @@ fn a_lost_segment_tells_what_was_in_flight_and_lost_since() {
     let loss = board.take_last_loss().expect("the copy is lost too");
     assert_eq!((loss.in_flight_at_send, loss.lost), (Bytes(300), Bytes(100)));
 }
+
+/// `tcp_retrans_try_collapse`: up to a segment's length, and up to what has arrived. Sums stay those of the segments left.
+#[test]
+fn short_segments_that_follow_are_sent_again_as_one() {
+    let mut board = Scoreboard::default();
+    board.count_segments_as(100);
+    for len in [30, 40, 20, 20, 10] {
+        board.push(Instant::ZERO, len, SendRecord::default());
+    }
+    board.push_last();
+    board.lose_where(|index, _| index < 4);
+    assert_eq!((board.segments(), board.lost()), (5, 400));
+    board.collapse(0, 100);
+    assert_eq!(
+        (board.segments(), board.lost()),
+        (3, 200),
+        "30 + 40 + 20, then 20 would be too many"
+    );
+    assert_eq!(board.resend(Instant::ZERO, 0, SendRecord::default()), (90, false));
+    board.collapse(90, 100);
+    assert_eq!(board.resend(Instant::ZERO, 90, SendRecord::default()), (30, true));
+    assert_eq!((board.lost(), board.resent(), board.in_flight()), (200, 200, Bytes(200)));
+    let time = AckTime { now: Instant::ZERO, min_rtt: Duration::ZERO, echo_ms: None, highest: 0 };
+    board.ack_to(120, 0, &time, &mut Covered::default());
+    assert_eq!((board.segments(), board.lost(), board.resent()), (0, 0, 0));
+}

@@ -38,6 +38,7 @@ impl Sender {
             rttvar: self.rtt.srtt().map(|_| self.rtt.mdev()),
             min_rtt: self.rtt.min(),
             rto: self.rtt.rto(),
+            fruitless: self.timers.fruitless,
             pacing_rate: self.pacing_rate(),
             state: self.epoch.state(),
             route: self.route_state(),

@@ -388,3 +388,47 @@ fn what_acknowledges_nothing_leaves_the_next_quick() {
     }
     assert_eq!(policy.quick, QUICK_ACKS - 1);
 }
+
+/// `tcp_measure_rcv_mss`: two short segments of one length in a row are taken for the sender's full ones, a longer one ends
+/// that; those too short for a path's are not.
+#[test]
+fn linux_measures_how_long_segments_are() {
+    let mut policy = linux();
+    policy.measure(600, true);
+    policy.measure(MSS, false);
+    policy.measure(600, true);
+    assert_eq!(policy.mss(), MSS, "not in a row");
+    policy.measure(600, true);
+    assert_eq!(policy.mss(), 600);
+    policy.measure(700, false);
+    assert_eq!(policy.mss(), 700);
+    policy.measure(2 * MSS, false);
+    assert_eq!(policy.mss(), MSS, "segments that a driver has put together");
+    for len in [100, 100, 60, 60] {
+        policy.measure(len, true);
+    }
+    assert_eq!(policy.mss(), MSS, "pushed, they say nothing of the path");
+    policy.measure(100, false);
+    policy.measure(100, false);
+    assert_eq!(policy.mss(), 100);
+    let mut small = AckPolicy::new(DelayedAck::Linux, MSS, HostProfile::Kernel);
+    assert_eq!(small.mss(), FIRST_MSS);
+    small.measure(100, true);
+    assert_eq!(small.mss(), FIRST_MSS, "before a full segment has shown more");
+}
+
+/// `tcp_cleanup_rbuf`: ends that answer each other acknowledge a read of two short segments, not of one.
+#[test]
+fn two_short_segments_are_acknowledged_though_an_answer_may_follow() {
+    let mut policy = linux();
+    policy.wait_for_data(Instant::ZERO);
+    let short = |n| Progress { advanced: 100, ..in_order(n * MSS) };
+    policy.measure(100, true);
+    policy.on_data(Instant::ZERO, &short(1));
+    policy.on_read(true);
+    assert!(!policy.is_due(Instant::ZERO));
+    policy.measure(90, true);
+    policy.on_data(Instant::ZERO, &short(2));
+    policy.on_read(true);
+    assert!(policy.is_due(Instant::ZERO));
+}
