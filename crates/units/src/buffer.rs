@@ -29,6 +29,17 @@ pub enum BufferSize {
 }
 
 impl BufferSize {
+    /// Whether it holds nothing, whatever the link.
+    pub fn is_zero(&self) -> bool {
+        match self {
+            Self::Bytes(bytes) => *bytes == Bytes::ZERO,
+            Self::Packets(packets) => *packets == 0,
+            Self::Time(time) => time.is_zero(),
+            Self::Bdp(thousandths) => *thousandths == 0,
+            Self::Infinite => false,
+        }
+    }
+
     /// `self * num / den`, rounded down; what has no bound keeps none.
     pub fn mul_ratio(self, num: u64, den: u64) -> Self {
         let scaled = |amount: u64| (u128::from(amount) * u128::from(num) / u128::from(den)) as u64;

@@ -1,5 +1,7 @@
 //! Socket options of the simulated host.
 
+use std::ops::RangeInclusive;
+
 use weir_cc::CcConfig;
 use weir_transport::{Config, Stack};
 use weir_units::{Bytes, Duration};
@@ -22,6 +24,9 @@ impl Simulated {
             && !self.takes_fast_open(option)
         {
             return Ok(Returned::Error("EOPNOTSUPP"));
+        }
+        if is_out_of_range(option) {
+            return Ok(Returned::Error("EINVAL"));
         }
         let socket = self.socket(fd);
         match option {
@@ -158,6 +163,16 @@ impl Simulated {
     }
 }
 
+/// What Linux refuses (`do_tcp_setsockopt`).
+fn is_out_of_range(option: &SocketOption) -> bool {
+    match option {
+        SocketOption::MaxSegment(bytes) => *bytes != 0 && !MAX_SEGMENTS.contains(bytes),
+        SocketOption::SynCount(count) => !SYN_COUNTS.contains(count),
+        SocketOption::UserTimeout(millis) => i32::try_from(*millis).is_err(),
+        _ => false,
+    }
+}
+
 /// The configuration with an option; none if there is no such controller.
 fn configured(config: &Config, option: &SocketOption, mss: u32) -> Option<Config> {
     let config = config.clone();
@@ -170,7 +185,9 @@ fn configured(config: &Config, option: &SocketOption, mss: u32) -> Option<Config
         SocketOption::NoDelay(on) => config.with_nagle(!on),
         SocketOption::UserTimeout(millis) => config.with_max_wait(user_timeout(*millis)),
         SocketOption::SynCount(count) => config.with_max_syn_retransmits(Some(*count)),
-        SocketOption::MaxSegment(bytes) => config.with_mss((*bytes).clamp(LEAST_MSS, mss)),
+        SocketOption::MaxSegment(bytes) => {
+            config.with_mss(if *bytes == 0 { mss } else { mss.min(*bytes) })
+        }
         // The kernel doubles both (socket(7)), and windows may have half of it (`tcp_win_from_space`), in
         // whole segments.
         SocketOption::ReceiveBuffer(bytes) => {
@@ -201,5 +218,7 @@ const LEAST_BUFFER: u64 = 1_152;
 const LEAST_SEND_BUFFER: u32 = 4_608;
 /// Linux's default (`net.ipv4.tcp_wmem`).
 const SEND_BUFFER: u32 = 16_384;
-/// Linux's `TCP_MIN_MSS`.
-const LEAST_MSS: u32 = 88;
+/// `TCP_MIN_MSS` to `MAX_TCP_WINDOW`.
+const MAX_SEGMENTS: RangeInclusive<u32> = 88..=32_767;
+/// Up to `MAX_TCP_SYNCNT`.
+const SYN_COUNTS: RangeInclusive<u32> = 1..=127;

@@ -115,10 +115,11 @@ pub(crate) fn window_scale(config: &Config) -> u8 {
     let limit = in_force(config).largest(u64::from(config.mss)).unwrap_or(u64::MAX);
     let most = config.largest_recv_buffer();
     // Linux decides by `tcp_rmem`, of which windows get half; for a buffer that keeps its size by the half that it
-    // offers at first, and what it measures later fits no further (`tcp_select_initial_window`, `tcp_select_window`).
+    // offers at first, and the quarter more that it measures later fits no further (`tcp_select_initial_window`,
+    // `tcp_select_window`).
     let largest = match (config.max_recv_buffer, config.initial_recv_window) {
         (Some(_), _) if config.delayed_ack() == DelayedAck::Linux => most * 2,
-        (None, Some(first)) => first.min(most),
+        (None, Some(first)) if most.get() <= first.get() + first.get() / 4 => first.min(most),
         _ => most,
     };
     let largest = largest.get().min(limit);
@@ -161,6 +162,8 @@ mod tests {
             ..Config::default()
         };
         assert_eq!(window_scale(&sized(None, 150_000)), 2);
+        let larger = sized(Some(Bytes(65_535)), 64 << 20);
+        assert_eq!(window_scale(&larger), 11, "more than what a segment's measure adds");
         let fixed = sized(Some(Bytes(120_000)), 150_000);
         assert_eq!(window_scale(&fixed), 1);
         assert_eq!(OfferLimit::new(&fixed).most(), 131_070);
