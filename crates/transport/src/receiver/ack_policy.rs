@@ -328,9 +328,14 @@ impl AckPolicy {
         }
     }
 
-    /// Whether thresholds say when a gap is reported.
-    pub(super) fn has_thresholds(&self) -> bool {
-        matches!(self.mode, DelayedAck::Frequency(_))
+    /// Whether a segment that fills a gap is acknowledged at once, if `more` are left: not where thresholds say when, and
+    /// in Linux only the last (`tcp_data_queue`).
+    pub(super) fn answers_repair(&self, more: bool) -> bool {
+        match self.mode {
+            DelayedAck::Frequency(_) => false,
+            DelayedAck::Linux => !more,
+            DelayedAck::Off | DelayedAck::Rfc1122 => true,
+        }
     }
 
     /// With thresholds, the offset below which what is missing was reported.

@@ -182,7 +182,8 @@ impl Receiver {
         let filled = had_hole && arrival.fills_hole;
         let copied = arrival.duplicate.is_some()
             && !(arrival.out_of_order && self.policy.compresses_copies());
-        if copied || (filled && !self.policy.has_thresholds()) || fin {
+        let filled = filled && self.policy.answers_repair(self.reassembly.has_hole());
+        if copied || filled || fin {
             self.policy.demand();
         }
         if len > 0 && offset + u64::from(len) <= before {
