@@ -140,6 +140,11 @@ impl AckPolicy {
     /// (Linux's `tcp_measure_rcv_mss`).
     #[inline]
     pub(super) fn measure(&mut self, len: u64, is_pushed: bool) {
+        if len == self.full_mss && self.mss == len && !is_pushed {
+            // Nearly always.
+            self.last_short = 0;
+            return;
+        }
         if self.mode != DelayedAck::Linux {
             return;
         }

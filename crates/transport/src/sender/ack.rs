@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use weir_cc::{AckEvent, AckTimestamps, Cause, CongestionEvent, RecoveryState};
+use weir_cc::{AckEvent, AckTimestamps, Cause, CongestionEvent, RateSample, RecoveryState};
 use weir_units::{Bytes, Duration, Echo, Instant};
 
 use super::{Sender, silence};
@@ -72,7 +72,7 @@ impl Sender {
         }
         let rtt = self.update_rtt(now, &digest, ack.echo);
         digest.sets_timer = self.sets_timer(&digest, rtt);
-        let rate = self.sampler.on_ack(
+        let mut rate = self.sampler.on_ack(
             now,
             Bytes(digest.covered.delivered),
             digest.covered.newest.map(|(sent, record)| (sent.sent_at, record)),
@@ -85,25 +85,8 @@ impl Sender {
         if digest.covered.cum_acked > 0 {
             self.timers.on_progress(now, !self.board.is_empty());
         }
-        self.round.count += u64::from(self.board.una() > self.round.end);
-        if self.board.una() > self.round.end {
-            self.round.end = self.board.nxt();
-        }
-        let mut event = AckEvent {
-            acked: Bytes(digest.covered.delivered),
-            cum_acked: Bytes(digest.covered.cum_acked),
-            rtt,
-            rate,
-            duplicate: digest.duplicate,
-            predicted,
-            prior_in_flight,
-            metered_window,
-            round: self.round.count,
-            timestamps: ack.timestamps,
-            ..AckEvent::default()
-        };
         if self.needs.measures_first {
-            self.with_controller(now, |controller, cx| controller.on_delivery(cx, &event));
+            self.tell_delivery(now, ack, &digest, rtt, rate);
         }
         let unsent = self.may_send_new();
         let echo = ack.echo.map(|(echo, _)| echo);
@@ -116,17 +99,37 @@ impl Sender {
         {
             self.pacer.limit_catch_up(most);
         }
-        if let (Some(sample), Some((_, record))) = (&mut event.rate, digest.covered.newest) {
+        if let (Some(sample), Some((_, record))) = (&mut rate, digest.covered.newest) {
             sample.lost = Bytes(self.board.ever_lost()) - record.lost();
         }
-        self.take_back(now, turn, metered_window, stats);
+        if turn.spurious || turn.stands {
+            self.take_back(now, turn.spurious, metered_window, stats);
+        }
         let ends_late = self.signal(now, marked, turn, &found, prior_in_flight, stats);
-        event.brief_episode = self.is_brief_episode(&found);
+        let brief_episode = self.is_brief_episode(&found);
         self.epoch.settle(&self.board);
-        event.lost = Bytes(if self.epoch.is_silent() { 0 } else { found.lost });
-        event.loss = self.board.take_last_loss().filter(|_| !self.epoch.is_silent());
-        // A second copy alone is no progress (Linux's `FLAG_FORWARD_PROGRESS`).
-        event.any_order = self.reordering > DUP_THRESH * self.mss && digest.covered.sacked > 0;
+
+        self.round.count += u64::from(self.board.una() > self.round.end);
+        if self.board.una() > self.round.end {
+            self.round.end = self.board.nxt();
+        }
+        let event = AckEvent {
+            acked: Bytes(digest.covered.delivered),
+            cum_acked: Bytes(digest.covered.cum_acked),
+            lost: Bytes(if self.epoch.is_silent() { 0 } else { found.lost }),
+            rtt,
+            rate,
+            loss: self.board.take_last_loss().filter(|_| !self.epoch.is_silent()),
+            duplicate: digest.duplicate,
+            // A second copy alone is no progress (Linux's `FLAG_FORWARD_PROGRESS`).
+            any_order: self.reordering > DUP_THRESH * self.mss && digest.covered.sacked > 0,
+            predicted,
+            prior_in_flight,
+            metered_window,
+            brief_episode,
+            round: self.round.count,
+            timestamps: ack.timestamps,
+        };
         let ssthresh = metered_window.and_then(|_| self.controller.ssthresh());
         self.with_controller(now, |controller, cx| {
             controller.on_ack(cx, &event);
@@ -180,7 +183,9 @@ impl Sender {
         let turn = self.epoch.on_ack(&mut self.board, &digest, echo, self.profile, unsent);
         let found = self.find_losses(now, &mut digest, turn);
         stats.lost_bytes += found.lost;
-        self.take_back(now, turn, metered_window, stats);
+        if turn.spurious || turn.stands {
+            self.take_back(now, turn.spurious, metered_window, stats);
+        }
         let ends_late = self.signal(now, false, turn, &found, prior_in_flight, stats);
         self.epoch.settle(&self.board);
         if ends_late {
@@ -401,20 +406,39 @@ impl Sender {
         }
     }
 
-    /// Takes an unfounded episode back, or as much of it as no mark speaks for.
+    /// Tells a controller that measures what an acknowledgement delivered before losses are looked for.
+    #[cold]
+    fn tell_delivery(
+        &mut self,
+        now: Instant,
+        ack: &IncomingAck,
+        digest: &AckSummary,
+        rtt: Option<Duration>,
+        rate: Option<RateSample>,
+    ) {
+        let event = AckEvent {
+            acked: Bytes(digest.covered.delivered),
+            cum_acked: Bytes(digest.covered.cum_acked),
+            rtt,
+            rate,
+            timestamps: ack.timestamps,
+            ..AckEvent::default()
+        };
+        self.with_controller(now, |controller, cx| controller.on_delivery(cx, &event));
+    }
+
+    /// Takes an unfounded episode back `wholly`, or but for the window that a mark speaks for.
+    #[cold]
     fn take_back(
         &mut self,
         now: Instant,
-        turn: EpochChange,
+        wholly: bool,
         metered_window: Option<Bytes>,
         stats: &mut Stats,
     ) {
-        if !turn.spurious && !turn.stands {
-            return;
-        }
         // Linux's `tcp_try_undo_loss`: the timeouts were none.
         self.timers.fruitless = 0;
-        if turn.spurious {
+        if wholly {
             stats.undone += 1;
             self.cwr_pending = false;
             self.with_controller(now, |controller, cx| controller.on_spurious(cx));

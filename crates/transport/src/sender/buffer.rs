@@ -184,8 +184,7 @@ pub(crate) fn segment_memory(mss: u64) -> u64 {
 /// 64 KiB at a time fills the first 4.3 MB while the first window, of as much, is all that is known of
 /// the peer, and the middle of each write is pushed too (`forced_push`).
 pub(super) fn is_forced_at_first(start: u64, end: u64) -> bool {
-    let middle = start + WRITE - (start + WRITE / 2) % WRITE;
-    middle <= end && end <= FIRST_FILL
+    end <= FIRST_FILL && start + WRITE - (start + WRITE / 2) % WRITE <= end
 }
 
 /// What an application hands over at once.

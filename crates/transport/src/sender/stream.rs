@@ -135,6 +135,7 @@ impl Sender {
 
     /// Whether a segment is pushed: its end is that of what was written, or was when its buffer was
     /// full, or a push was forced there.
+    #[inline]
     pub(super) fn is_pushed(&self, start: u64, end: u64) -> bool {
         let in_buffer = match &self.buffer {
             Some(buffer) => buffer.is_pushed(end),
