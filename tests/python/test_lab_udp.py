@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from made import assert_top_claims_fit
 from prose import crowded, report_texts
 
 from weir.cells import claims
@@ -192,6 +193,10 @@ def test_the_report_has_the_figures_of_the_sources_with_time_and_throughput(
         for drawing in source.drawings:
             (table,) = (table for table in source.tables if table.id == drawing.table)
             assert {table.row(name).name for name in drawing.rows} == set(drawing.rows)
+
+
+def test_the_claims_at_the_top_of_the_report_fit(rows: Rows) -> None:
+    assert_top_claims_fit(STUDY, list(rows.values()))
 
 
 def test_bursts_make_the_larger_window_of_source_000_slower(rows: Rows) -> None:
