@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ import polars as pl
 
 import weir
 from weir.base.disk import sha256
+from weir.cells import claims, tables
+from weir.cells.protocol import Cell, JudgingStudy
 from weir.studies import catalogue
 from weir.studies.described import DescribedStudy
 
@@ -66,3 +70,11 @@ def fail(results: weir.Results, label: str, seed: int, error: str) -> weir.Resul
     status = pl.when(is_it).then(pl.lit("failed")).otherwise(pl.col("status"))
     text = pl.when(is_it).then(pl.lit(error)).otherwise(pl.col("error"))
     return change(results, "runs", status.alias("status"), text.alias("error"))
+
+
+def assert_top_claims_fit(study: JudgingStudy, rows: Sequence[Cell]) -> None:
+    """Each pattern of a study's first claims has one, and its report shows all that they name."""
+    known = [str(row["row"]) for row in rows if row["table"] == claims.TABLE]
+    named = [[c for c in known if re.fullmatch(pattern, c)] for pattern in study.verdicts]
+    assert all(named), list(zip(study.verdicts, named, strict=True))
+    assert sum(map(len, named)) <= tables.MOST_VERDICTS, named

@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 import pytest
+from made import assert_top_claims_fit
 from prose import crowded, report_texts
 
 from weir.cells import claims
@@ -167,6 +168,10 @@ def test_every_claim_has_a_verdict(cells: Cells) -> None:
     own = cells.table(claims.TABLE)
     assert len(own.all) >= 10
     assert {claims.verdict_of(c) for c in own.all} <= {"agrees", "differs", "inconclusive"}
+
+
+def test_the_claims_at_the_top_of_the_report_fit(cells: Cells) -> None:
+    assert_top_claims_fit(STUDY, cells.all)
 
 
 def test_verdicts_and_words_follow_the_numbers(cells: Cells) -> None:

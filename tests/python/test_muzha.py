@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 from browser import Series, assert_explorable, figures_over_time, opened
-from made import described
+from made import assert_top_claims_fit, described
 from prose import crowded, report_texts
 
 from weir.cells import claims
@@ -443,6 +443,10 @@ def test_the_report_can_be_drawn_again_from_disk(sections: Sequence[ReportSectio
 
 
 # What a reader sees.
+
+
+def test_the_claims_at_the_top_of_the_report_fit(tiny: DescribedStudy, done: StudyResult) -> None:
+    assert_top_claims_fit(tiny, done.rows)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,8 @@ def test_the_list_has_every_item_of_the_sources() -> None:
     for item in ITEMS:
         assert item.study in known
         assert sum(map(bool, (item.table, item.claims, item.measured, item.shown))) == 1, item
-        for pattern in (item.table, item.rows, item.columns, *item.claims, *item.measured):
+        lists = (*item.claims, *item.measured, *item.each)
+        for pattern in (item.table, item.rows, item.columns, *lists):
             re.compile(pattern)
 
 
@@ -43,14 +45,24 @@ def test_a_command_names_what_there_is(command: str) -> None:
     elif words[:2] == ["cargo", "test"]:
         crate = ROOT / "crates" / words[words.index("-p") + 1].removeprefix("weir-")
         assert crate.is_dir()
+        folder = crate / "src"
         if "--test" in words:
-            name = words[words.index("--test") + 1]
-            assert list((crate / "tests").glob(f"{name}*")), name
+            folder = crate / "tests" / words[words.index("--test") + 1]
+        assert any(words[-1] in name for name in rust_tests(folder)), command
     else:
         assert words[0] == "weir"
         assert (ROOT / "python/weir/cli" / f"{words[1]}.py").is_file()
         if words[1] == "study":
             assert words[2] in catalogue.studies()
+
+
+def rust_tests(folder: Path) -> Iterator[str]:
+    """The names of the tests of a crate's folder, as `cargo test` filters them."""
+    for file in sorted(folder.rglob("*.rs")):
+        module = "::".join(file.relative_to(folder).with_suffix("").parts)
+        text = file.read_text(encoding="utf-8")
+        for name in re.findall(r"#\[test\]\n(?:\s*(?:#\[|//).*\n)*\s*fn (\w+)", text):
+            yield f"{module}::{name}"
 
 
 def judged(item: dict[str, Any], cells: list[Cell]) -> items.Judged:
@@ -98,6 +110,23 @@ def test_what_is_measured_needs_a_value() -> None:
     item = {"measured": ["levels"]}
     assert judged(item, [empty]).outcome == items.MISSING
     assert judged(item, [empty, full]).outcome == items.HOLDS
+
+
+def test_what_is_measured_needs_each_kind_that_it_names() -> None:
+    known = [
+        cell("mixed", f"{name}, a", "share", "", Estimate(0.5, None, None, 1)) for name in "xy"
+    ]
+    item = {"measured": ["mixed"], "each": ["x, .*", "y, .* / share"]}
+    assert judged(item, known).outcome == items.HOLDS
+    assert judged(item, known[:1]).outcome == items.MISSING
+
+
+def test_another_reading_decides_only_items_that_name_it() -> None:
+    printed = row("W=8", 10.0, 15.0, 14.9, 15.1)
+    reading = {**row("W=8, no timer", 10.0, 10.0, 9.9, 10.1), "reading": True}
+    assert judged({"table": "000-loss"}, [printed, reading]).error == pytest.approx(0.5)
+    named = judged({"table": "000-loss", "rows": "W=8, no timer"}, [printed, reading])
+    assert named.outcome == items.HOLDS
 
 
 def test_the_summary_counts_each_item_once() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import requires
+from made import assert_top_claims_fit
 from prose import crowded, report_texts
 
 from weir.api import reports
@@ -220,6 +221,10 @@ def test_what_did_not_arrive_is_counted(rows: list[Cell]) -> None:
     torn = at(rows, "004-local", "UDP (1500B)", "14MB")
     assert (torn["complete"], torn["received_percent"]) == (0, 75.0)
     assert torn["ours"]["mean"] == pytest.approx(0.0015 + 0.014)
+
+
+def test_the_claims_at_the_top_of_the_report_fit(rows: list[Cell]) -> None:
+    assert_top_claims_fit(STUDY, rows)
 
 
 def test_claims_are_judged_by_the_numbers(rows: list[Cell]) -> None:

@@ -83,6 +83,16 @@ class DrawnStudy(Study, Protocol):
 
 
 @runtime_checkable
+class JudgingStudy(Study, Protocol):
+    """A study that names the claims at the top of its report."""
+
+    @property
+    def verdicts(self) -> Sequence[str]:
+        """Patterns of their sentences, which match ten at most."""
+        ...
+
+
+@runtime_checkable
 class TitledStudy(Study, Protocol):
     """A study whose tables have other titles for readers than names in `--json`."""
 

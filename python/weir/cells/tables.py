@@ -20,6 +20,9 @@ from weir.report.model import ReportSection, ReportTable
 Rows = Sequence[Mapping[str, Any]]
 """Cells as `study.json` keeps them."""
 
+MOST_VERDICTS = 10
+"""Claims at the top of a report."""
+
 
 def verdict_table(
     cells: Rows, first: Sequence[str] = (), reasons: Mapping[str, str] = MappingProxyType({})
@@ -32,7 +35,7 @@ def verdict_table(
     own = [dict(found) for found in cells if found["table"] == claims.TABLE]
     named = [c for pattern in first for c in own if re.fullmatch(pattern, str(c["row"]))]
     by_verdict = sorted(own, key=lambda c: _ORDER.index(claims.verdict_of(c)))
-    shown = (named or by_verdict)[:_MOST_VERDICTS]
+    shown = (named or by_verdict)[:MOST_VERDICTS]
     rows: list[list[TableCell | str]] = []
     for found in shown:
         ratio = verdicts.ratio(found["published"], found["ours"])
@@ -152,7 +155,6 @@ def _value(cell: Mapping[str, Any], source: str) -> TableCell:
     return TableCell(f"{text} ({ratio:.2f}, {_SHORT.get(verdict, verdict)})", tone=tone)
 
 
-_MOST_VERDICTS = 10
 _ORDER = ("differs", "agrees", "inconclusive")
 _SHORT = {
     verdicts.IN_INTERVAL: "in",

@@ -28,6 +28,7 @@ OUTCOMES = (HOLDS, EXPLAINED, UNEXPLAINED, MISSING)
 
 MOST_OFF = 0.15
 """The largest mean error of the numbers of an item that holds."""
+_ALL = ".*"
 _FINE = frozenset({verdicts.IN_INTERVAL, verdicts.NEAR, verdicts.CLOSE, verdicts.WORDS, "agrees"})
 
 
@@ -39,11 +40,15 @@ class Item:
     study: str
     says: str
     table: str = ""
-    rows: str = ".*"
-    columns: str = ".*"
+    rows: str = _ALL
+    columns: str = _ALL
     claims: Sequence[str] = field(default_factory=tuple)
     measured: Sequence[str] = field(default_factory=tuple)
+    each: Sequence[str] = field(default_factory=tuple)
+    """Patterns of `row / column`: what is measured has a value for each of them."""
     shown: str = ""
+    is_repeat: bool = False
+    """Whether all its numbers are those of other items."""
 
     @property
     def kind(self) -> str:
@@ -65,6 +70,18 @@ class Item:
             and re.fullmatch(self.columns, column) is not None
         )
 
+    def judges(self, entry: Entry) -> bool:
+        """Whether an entry decides it: another reading of a number only if `rows` names it."""
+        if entry.source != self.source:
+            return False
+        if self.kind == "claims":
+            is_own = any(re.fullmatch(pattern, entry.row) for pattern in self.claims)
+            return entry.kind == "claim" and is_own
+        is_named = not entry.is_reading or self.rows != _ALL
+        return (
+            entry.kind == "number" and is_named and self.has(entry.table, entry.row, entry.column)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:
@@ -79,7 +96,7 @@ class Judged:
     def as_json(self) -> dict[str, Any]:
         """As `published.json` has it."""
         own = asdict(self.item)
-        names = ("source", "study", "says", "shown")
+        names = ("source", "study", "says", "shown", "is_repeat")
         return {
             **{name: own[name] for name in names},
             "kind": self.item.kind,
@@ -111,17 +128,18 @@ def _judged(item: Item, entries: Sequence[Entry], cells: Sequence[Cell]) -> Judg
     if item.kind == "command":
         return Judged(item, HOLDS, item.shown)
     if item.kind == "measured":
-        found = sum(_is_measured(cell) for cell in cells if item.has(*_place(cell)))
-        return Judged(item, HOLDS if found else MISSING, f"{found} cells" if found else "")
-    if item.kind == "claims":
-        own = [e for e in entries if e.source == item.source and _is_claimed(item, e)]
-        return _by_verdicts(item, own)
-    own = [
-        e
-        for e in entries
-        if e.source == item.source and e.kind == "number" and item.has(e.table, e.row, e.column)
-    ]
-    return _by_error(item, own)
+        return _by_cells(item, [_place(cell) for cell in cells if _is_measured(cell)])
+    own = [entry for entry in entries if item.judges(entry)]
+    return _by_verdicts(item, own) if item.kind == "claims" else _by_error(item, own)
+
+
+def _by_cells(item: Item, measured: Sequence[tuple[str, str, str]]) -> Judged:
+    """Holds if cells of its have values, and some of each kind that it names."""
+    found = [f"{row} / {column}" for table, row, column in measured if item.has(table, row, column)]
+    for pattern in item.each:
+        if not any(re.fullmatch(pattern, place) for place in found):
+            return Judged(item, MISSING, f"no cell {pattern}")
+    return Judged(item, HOLDS if found else MISSING, f"{len(found)} cells" if found else "")
 
 
 def _place(cell: Cell) -> tuple[str, str, str]:
@@ -131,11 +149,6 @@ def _place(cell: Cell) -> tuple[str, str, str]:
 def _is_measured(cell: Cell) -> bool:
     values = (cell[name] for name in sources([cell]) if name != PUBLISHED)
     return any(isinstance(own, Mapping) and own.get("mean") is not None for own in values)
-
-
-def _is_claimed(item: Item, entry: Entry) -> bool:
-    is_own = any(re.fullmatch(pattern, entry.row) for pattern in item.claims)
-    return entry.kind == "claim" and is_own
 
 
 def _by_error(item: Item, own: Sequence[Entry]) -> Judged:
@@ -172,20 +185,25 @@ def _by_verdicts(item: Item, own: Sequence[Entry]) -> Judged:
 
 
 def summary(judged: Sequence[Judged]) -> dict[str, Any]:
-    """How often each outcome occurs, by source; and of the items with numbers, those that hold."""
-    by_source: dict[str, Counter[str]] = {}
-    for own in judged:
-        by_source.setdefault(own.item.source, Counter())[own.outcome] += 1
-    rows = [
-        [name, *(str(own[o]) for o in OUTCOMES), str(sum(own.values()))]
-        for name, own in sorted(by_source.items())
+    """How often each outcome occurs: by source, and by what decides."""
+    names = sorted({own.item.source for own in judged})
+    rows = [_counted(name, [own for own in judged if own.item.source == name]) for name in names]
+    numbers = [own for own in judged if own.item.kind == "numbers"]
+    rows += [
+        _counted("all", judged),
+        _counted("with numbers", numbers),
+        _counted(
+            "with numbers that no other item has", [o for o in numbers if not o.item.is_repeat]
+        ),
+        _counted("by a command alone", [own for own in judged if own.item.kind == "command"]),
     ]
-    total = Counter(own.outcome for own in judged)
-    rows.append(["all", *(str(total[o]) for o in OUTCOMES), str(len(judged))])
-    numeric = Counter(own.outcome for own in judged if own.item.kind == "numbers")
-    rows.append(["with numbers", *(str(numeric[o]) for o in OUTCOMES), str(sum(numeric.values()))])
     return {
         "title": "What the sources describe",
         "headers": ["source", *OUTCOMES, "all"],
         "rows": rows,
     }
+
+
+def _counted(name: str, own: Sequence[Judged]) -> list[str]:
+    outcomes = Counter(one.outcome for one in own)
+    return [name, *(str(outcomes[outcome]) for outcome in OUTCOMES), str(len(own))]

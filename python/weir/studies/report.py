@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from weir.base import bounded
-from weir.cells.protocol import DrawnStudy
+from weir.cells.protocol import DrawnStudy, JudgingStudy
 from weir.cells.protocol import sources as value_sources
 from weir.cells.tables import table_sections, verdict_table
 from weir.report import Files, summary, write_report
@@ -16,7 +16,6 @@ from weir.report.model import Report, ReportSection, cautioned
 from weir.results import manifest
 from weir.results.results import Results
 from weir.studies.catalogue import studies
-from weir.studies.described import DescribedStudy
 from weir.studies.sources import claim_reasons
 from weir.studies.sources import load as printed_sources
 
@@ -51,7 +50,7 @@ def compose_study(results: Results) -> Report:
 def _verdicts(name: str, cells: Cells, cautions: Sequence[str]) -> list[ReportSection]:
     """What becomes of the main claims, and whose they are; nothing where a study tests none."""
     study = studies().get(name)
-    first = study.verdicts if isinstance(study, DescribedStudy) else ()
+    first = study.verdicts if isinstance(study, JudgingStudy) else ()
     known = [own for own in printed_sources() if own.study == name]
     table = verdict_table(cells, first, claim_reasons(known, cells))
     if not table.rows:

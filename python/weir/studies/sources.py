@@ -64,6 +64,13 @@ class Evidence:
         prefix = table[: table.rindex("window ")] if "window " in table else table
         return self.mean(prefix + ending, row, column)
 
+    def near_share(self, table: str, row: str) -> float:
+        """The share of the printed cells of a row to which ours is near."""
+        own = [c for c in self.cells if _place(c)[:2] == (table, row) and c.get(PUBLISHED)]
+        means = [(_number(self.mean(*_place(c))), _number(c[PUBLISHED])) for c in own]
+        near = [_apart(mean, printed) <= math.log(_NEAR) for mean, printed in means]
+        return sum(near) / len(near) if near else math.nan
+
     def bear_out(self, reason: Reason, cell: Mapping[str, Any]) -> bool:
         """Whether a reason for a cell holds; one about cells that are missing does not."""
         if not reason.holds:
@@ -80,6 +87,7 @@ class Evidence:
             "at": lambda *place: _number(self.mean(*place)),
             "other": lambda ending: _number(self.sibling(cell, ending)),
             "printed_at": lambda *place: _number(self._by_place.get(place, {}).get(PUBLISHED)),
+            "near_share": self.near_share,
             "is_near": lambda value: _apart(value, printed) <= math.log(_NEAR),
             "is_nearer": lambda value: _apart(value, printed) < _apart(ours, printed),
         }

@@ -46,6 +46,14 @@ class LabUdp:
 
     worlds = ("sim", "udp")
 
+    verdicts = (
+        "stop-and-wait is far behind .*",
+        "the sliding window .*",
+        r"a window of (16|30) .*",
+        "Reno .*",
+    )
+    """Claims at the top of its report: all but two steps between windows of report 002."""
+
     def run(self, settings: Settings) -> StudyResult:
         """Runs every published experiment over both relays and compares."""
         sources = [load(name) for name in SOURCES]

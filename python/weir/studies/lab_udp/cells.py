@@ -109,6 +109,9 @@ class StudyCell:
         serial = self.serial
         if serial.unfinished:
             yield f"{serial.unfinished} runs did not come to an end."
+        if self.row.without_timers:
+            yield f"{serial.quiet} of {len(serial.by_seed)} runs."
+            return
         if abs(self.error) < _WORTH_A_WORD:
             return
         yield (

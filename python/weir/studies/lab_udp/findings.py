@@ -86,6 +86,7 @@ def findings(
         "extra": lambda some: [cell.published - cell.row.times[0] for cell in some],
         "times_slower": lambda: _times_slower(found),
         "quiet_words": _quiet_words,
+        "quiet_shares": _quiet_shares,
         "slower": _slower,
         "errors_by_table": lambda: list(_errors_by_table(found)),
         "far_rows": lambda: list(_far_rows(found)),
@@ -132,10 +133,14 @@ def _times_slower(cells: Cells) -> tuple[list[float], list[float]]:
 
 def _quiet_words(row: Sequence[StudyCell]) -> str:
     """How many of our runs wait for no timer, which decides about means of few runs."""
-    shares = [cell.serial.quiet / len(cell.serial.by_seed) for cell in row]
+    shares = _quiet_shares(row)
     ends = f"{min(shares):.0%}", f"{max(shares):.0%}"
     share = ends[0] if ends[0] == ends[1] else f"{ends[0]} to {ends[1]}"
     return f"Of our runs {share} have no timeout."
+
+
+def _quiet_shares(row: Sequence[StudyCell]) -> list[float]:
+    return [cell.serial.quiet / len(cell.serial.by_seed) for cell in row]
 
 
 def _slower(
@@ -167,7 +172,8 @@ def is_calibrated(cell: StudyCell) -> bool:
 def _far_rows(cells: Cells) -> Iterator[tuple[str, list[str]]]:
     """Each table with the names of its rows that the serial relay misses on average."""
     for table in dict.fromkeys(cell.table.id for cell in cells.all):
-        rows = dict.fromkeys(cell.row.name for cell in cells.all if cell.table.id == table)
+        own = [cell for cell in cells.all if cell.table.id == table and not cell.row.without_timers]
+        rows = dict.fromkeys(cell.row.name for cell in own)
         errors = {row: fmean(cell.error for cell in cells.row(table, row)) for row in rows}
         far = [row for row, error in errors.items() if abs(error) >= _FAR_OFF]
         if far:
