@@ -26,8 +26,9 @@
 //!
 //! Deviations from the paper, which are Linux's: the reset of the extremes; slow start as Reno's.
 
-use weir_units::{Bytes, Instant};
+use weir_units::Bytes;
 
+use crate::ticks::ticks;
 use crate::window::{AckClockedWindow, ack_clocked_window, may_raise};
 use crate::{
     AckEvent, AckTimestamps, CcContext, CongestionController, CongestionEvent, Needs,
@@ -105,7 +106,7 @@ impl Lp {
                 self.delay.sample(owd);
             }
         }
-        let now = milliseconds(cx.now);
+        let now = ticks(cx.now) as u32;
         let rtt = now.wrapping_sub(stamps.echo);
         if rtt > 0 && rtt <= i32::MAX as u32 {
             self.inference = rtt.wrapping_mul(3);
@@ -224,8 +225,4 @@ impl Delay {
         self.max = self.smoothed >> 2;
         self.reserve = self.smoothed >> 2;
     }
-}
-
-fn milliseconds(now: Instant) -> u32 {
-    (now.as_nanos() / 1_000_000) as u32
 }

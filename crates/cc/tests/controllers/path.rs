@@ -366,7 +366,8 @@ impl Path {
 
     /// The acknowledgement's timestamps; both clocks begin together.
     fn timestamps(&self, packet: &Packet) -> AckTimestamps {
-        let ms = |at: Instant| (at.as_nanos() / 1_000_000) as u32;
+        // As the ticks of controllers.
+        let ms = |at: Instant| ((at.as_micros() + 250) / 1_000) as u32;
         let back = self.conditions.rtt / 2;
         AckTimestamps { value: ms(self.now - back), echo: ms(packet.sent) }
     }
