@@ -91,6 +91,7 @@ def test_every_table_is_complete(source: Source) -> None:
         ("004-two-hosts", 9),
         ("004-delay", 9),
         ("004-loss", 9),
+        ("004-delay-25ms", 0),
         ("004-loss-data", 0),
         ("004-loss-both", 0),
     ]
@@ -161,6 +162,7 @@ def test_the_small_size_repeats_what_takes_little_time() -> None:
     assert often["local, TCP (1500B), 1B"] == 4
     assert often["local, TCP (1500B), 110MB"] == 1
     assert often["25 % loss of data, TCP (1500B), 28KB"] == 1
+    assert often["25 ms each way, UDP (1500B), 1B"] == 1
     assert not [label for label in often if "both ways" in label and "110MB" in label]
     assert {c.scenario.repeat for c in study_plan(EXTENTS["small"], "small", 2, 1).cases} == {2}
 
@@ -242,7 +244,7 @@ def test_claims_are_judged_by_the_numbers(rows: list[Cell]) -> None:
 def test_findings_are_computed(source: Source, rows: list[Cell]) -> None:
     texts = findings(rows, source, EXTENTS["full"], "a box")
     assert texts[1] == (
-        "Our reliable UDP delivers every file intact in 120 of 120 cells. Published: all in 40 of "
+        "Our reliable UDP delivers every file intact in 140 of 140 cells. Published: all in 40 of "
         "65 cells."
     )
     (directions,) = (text for text in texts if "which way its packets were lost" in text)

@@ -23,15 +23,20 @@ SETTINGS: dict[str, Network] = {
     "local": LOCAL,
     "two hosts": Network(),
     "50 ms delay": Network(delay_ms=_DELAY_MS),
+    "25 ms each way": Network(delay_ms=_DELAY_MS / 2),
     "25 % loss": Network(loss_percent=_LOSS_PERCENT, loses="acks"),
     "25 % loss of data": Network(loss_percent=_LOSS_PERCENT, loses="data"),
     "25 % loss both ways": Network(loss_percent=_LOSS_PERCENT),
 }
 """The source names no direction of its losses, so there are three readings. Its table is next to
-the one in which TCP delivers as printed: acknowledgements are lost, as by netem at the receiver."""
+the one in which TCP delivers as printed: acknowledgements are lost, as by netem at the receiver.
+Nor does it say whether its delay is that of each direction or of both together."""
 
 READINGS = ("25 % loss", "25 % loss of data", "25 % loss both ways")
 """The table's own first."""
+
+ASIDE = (*READINGS[1:], "25 ms each way")
+"""Settings without a table of the source."""
 
 _HEADERS = 20 + 8 + 32
 """IPv4, UDP, and the header of a segment with timestamps, as all of ours are."""
@@ -170,11 +175,11 @@ class Extent:
                                 yield Trial(setting, contender, PACKETS[packet], size)
 
     def _sizes(self, setting: str) -> tuple[str, ...]:
-        return (self.aside or self.sizes) if setting in READINGS[1:] else self.sizes
+        return (self.aside or self.sizes) if setting in ASIDE else self.sizes
 
     def repeats_of(self, trial: Trial, repeat: int | None) -> int:
         """How often a transfer is repeated, if a command says nothing else."""
-        is_aside = trial.setting in READINGS[1:] or trial.contender.transport is None
+        is_aside = trial.setting in ASIDE or trial.contender.transport is None
         own = self.repeats.get(trial.size, self.repeat)
         return repeat or (min(own, self.aside_repeat) if is_aside and self.aside_repeat else own)
 
@@ -277,7 +282,7 @@ EXTENTS = {
         repeat=5,
         limit_s=8.0,
         repeats={"1B": 4, "28KB": 4, "2.8MB": 3, "14MB": 1, "110MB": 1},
-        aside=("28KB", "2.8MB"),
+        aside=("1B", "28KB", "2.8MB"),
         aside_repeat=1,
     ),
     "full": Extent(_ALL, tuple(PACKETS), tuple(SIZES), CONTENDERS, repeat=5, limit_s=60.0),
