@@ -269,7 +269,15 @@ def test_the_report_draws_what_there_is(source: Source, rows: list[Cell], result
     assert names == ["complete", *(f"time-{name}" for name in _SLUGS)]
 
 
-_SLUGS = ("local", "two-hosts", "50-ms-delay", "25-loss", "25-loss-of-data", "25-loss-both-ways")
+_SLUGS = (
+    "local",
+    "two-hosts",
+    "50-ms-delay",
+    "25-loss",
+    "25-ms-each-way",
+    "25-loss-of-data",
+    "25-loss-both-ways",
+)
 
 
 class Hopeless:
