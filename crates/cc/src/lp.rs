@@ -226,3 +226,25 @@ impl Delay {
         self.reserve = self.smoothed >> 2;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_units::{Duration, Instant, stream};
+
+    use super::*;
+
+    /// `tcp_time_stamp_ts`: a quarter of a millisecond before the next whole one that one has begun, as for timestamps.
+    #[test]
+    fn its_clock_is_that_of_timestamps() {
+        let mut rng = stream(1, "unused");
+        let mut inference = |micros| {
+            let mut lp = Lp::new(Bytes(14_480), Offsets::None);
+            let now = Instant::ZERO + Duration::from_micros(micros);
+            let timestamps = Some(AckTimestamps { value: 5, echo: 1 });
+            let ack = AckEvent { timestamps, ..AckEvent::default() };
+            lp.on_delivery(&mut CcContext::new(now, Bytes(1_448), &mut rng), &ack);
+            lp.inference
+        };
+        assert_eq!((inference(10_740), inference(10_760)), (27, 30));
+    }
+}

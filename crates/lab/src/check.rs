@@ -60,10 +60,6 @@ fn check_topology(topology: &Topology) -> Checked {
     }
     for (section, queue) in topology.queues() {
         queue.0.check(&section)?;
-        if let Some(size) = queue.as_size() {
-            let allowed = "at least one packet, as in 1p, 64kb, 20ms or 0.5bdp";
-            require(!size.is_zero(), section.clone(), size, allowed)?;
-        }
         let product = queue.as_size().filter(|size| matches!(size, BufferSize::Bdp(_)));
         let zero = if topology.is_fabric() { "topology.delay" } else { "topology.rtt" };
         let allowed = format!(

@@ -98,7 +98,7 @@ section! {
         /// Size up to which the receive buffer grows with the bytes read per round trip, as Linux's does.
         /// Default: it keeps its size.
         max_recv_buffer: Option<Bytes> = Config::default().max_recv_buffer => CONNECTION,
-        /// Initial receive window, which grows by twice the received bytes. Default: 65535 bytes with
+        /// Initial receive window, which grows by two segments for each that arrives. Default: 65535 bytes with
         /// `delayed_ack = "linux"` (Linux before 6.11), otherwise the whole buffer. A buffer with this key and
         /// `max_recv_buffer` grows as that of Linux 6.11 and later.
         initial_recv_window: Option<Bytes> = Config::default().initial_recv_window => CONNECTION,

@@ -339,6 +339,7 @@ mod tests {
             error(line, &[], "", "loss"),
             error(line, &[("queue", "64p")], "", ""),
             error(line, &[("rate", "0bit")], "", ""),
+            error(line, &[("rate", "1mbit"), ("queue", "0p")], "", ""),
             error(line, &[("delay", "25h")], "", ""),
             error(line, &[], "", "rate=10mbps"),
             error(line, &[], "reorder=2%,reorder_delay=0s", ""),

@@ -330,6 +330,10 @@ impl Discipline {
     pub(crate) fn check(&self, section: &str) -> Result<(), Problem> {
         let key = |name: &str| format!("{section}.{name}");
         match self {
+            Self::DropTail(DropTail { limit }) => {
+                let allowed = "at least one packet, as in 1p, 64kb, 20ms or 0.5bdp";
+                require(!limit.is_zero(), section.to_owned(), limit, allowed)
+            }
             Self::Red(Red { weight, burst: Some(burst), .. })
             | Self::Choke(Red { weight, burst: Some(burst), .. }) => {
                 let allowed = "weight is set as well; keep one";

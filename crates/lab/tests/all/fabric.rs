@@ -251,6 +251,7 @@ fn what_makes_no_sense_is_refused_by_key_and_value() {
         (LEAVES, &[("topology.routing", "ecpm")]),
         (LEAVES, &[("topology.routing", "flowlet(fast)")]),
         (LEAVES, &[("topology.delay", "0s"), ("topology.queue", "1bdp")]),
+        (LEAVES, &[("topology.queue", "0kb")]),
         (LEAVES, &[("topology.port", r#"[{ link = "leaf0-leaf1" }]"#)]),
         (LEAVES, &[("topology.port", r#"[{ link = "h0-leaf0" }, { link = "h0-leaf0" }]"#)]),
         (LEAVES, &[("flow.0.to", "h16")]),

@@ -80,8 +80,9 @@ struct Compression {
 
 /// RFC 1122 §4.2.3.2 allows up to 500 ms; this is Linux's `TCP_DELACK_MIN` and `TCP_ATO_MIN`.
 const DELAY: Duration = Duration::from_millis(40);
-/// Linux's `TCP_MSS_DEFAULT`, with which the measured segment begins; and with a header's timestamps the least that is
-/// taken for a sender's full segment, or if it is not pushed (`TCP_MIN_MSS`).
+/// Linux's `TCP_MSS_DEFAULT`, with which the measured segment begins; and the least that is taken for a sender's full
+/// segment, or if it is not pushed (`TCP_MIN_MSS`), with timestamps in the header. Without them Linux asks for 12 bytes
+/// more.
 const FIRST_MSS: u64 = 536;
 const LEAST_FULL: u64 = FIRST_MSS - 12;
 const LEAST_WITHOUT_PUSH: u64 = 88 - 12;

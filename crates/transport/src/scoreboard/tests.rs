@@ -345,3 +345,46 @@ fn short_segments_that_follow_are_sent_again_as_one() {
     board.ack_to(120, 0, &time, &mut Covered::default());
     assert_eq!((board.segments(), board.lost(), board.resent()), (0, 0, 0));
 }
+
+proptest! {
+    /// Whatever has arrived of short segments, what is sent again stays a partition of the stream with the sums of its
+    /// segments, none longer than a full one.
+    #[test]
+    fn sums_hold_for_short_segments_that_are_sent_again_as_one(
+        lens in prop::collection::vec(1..=MSS, 1..20),
+        blocks in prop::collection::vec((0u64..1_500, 1u64..400), 0..6),
+    ) {
+        let mut board = Scoreboard::default();
+        board.count_segments_as(u64::from(MSS));
+        for len in &lens {
+            board.push(Instant::ZERO, *len, SendRecord::default());
+        }
+        let time =
+            AckTime { now: Instant::ZERO, min_rtt: Duration::ZERO, echo_ms: None, highest: 0 };
+        for (from, len) in blocks {
+            board.sack(from..from + len, 0, &time, &mut Covered::default());
+        }
+        board.lose_where(|_, _| true);
+        while let Some(sent) = board.first_lost() {
+            board.collapse(sent.start, u64::from(MSS));
+            board.resend(Instant::ZERO, sent.start, SendRecord::default());
+            let weight = |of: &[Fate]| -> u64 {
+                board.iter().filter(|s| of.contains(&s.fate)).map(|s| u64::from(s.weight)).sum()
+            };
+            let all = [Fate::InFlight, Fate::Sacked, Fate::Lost, Fate::Resent];
+            prop_assert_eq!(
+                (board.total, board.sacked, board.lost, board.resent),
+                (weight(&all), weight(&all[1..2]), weight(&all[2..]), weight(&all[3..]))
+            );
+            let mut at = 0;
+            for segment in board.iter() {
+                prop_assert_eq!(segment.start, at);
+                prop_assert!(segment.len <= MSS);
+                at = segment.end();
+            }
+            prop_assert_eq!(at, board.nxt());
+        }
+        board.ack_to(board.nxt(), 0, &time, &mut Covered::default());
+        prop_assert_eq!((board.total, board.sacked, board.lost, board.resent), (0, 0, 0, 0));
+    }
+}

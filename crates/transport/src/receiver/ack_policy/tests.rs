@@ -432,3 +432,31 @@ fn two_short_segments_are_acknowledged_though_an_answer_may_follow() {
     policy.on_read(true);
     assert!(policy.is_due(Instant::ZERO));
 }
+
+/// `__tcp_ack_snd_check`: what must be answered now, as a change of marks, is not one of the three that may follow a gap
+/// at once.
+#[test]
+fn what_is_demanded_is_not_one_of_the_three() {
+    let mut policy = linux();
+    assert_eq!(acks(&mut policy, 16, Duration::from_millis(1)), 16);
+    let now = Instant::ZERO + Duration::from_secs(1);
+    policy.demand();
+    let answered: Vec<bool> = (0..5)
+        .map(|_| {
+            policy.on_data(now, &hole(16 * MSS));
+            let due = policy.is_due(now);
+            policy.on_ack_sent();
+            due
+        })
+        .collect();
+    assert_eq!(answered, [true, true, true, true, false]);
+}
+
+/// RFC 5681 §4.2 asks for an answer to each repair, Linux's `tcp_data_queue` to the last.
+#[test]
+fn linux_answers_the_last_repair_at_once() {
+    for (mode, more) in [(DelayedAck::Rfc1122, true), (DelayedAck::Linux, false)] {
+        let policy = measured(mode, HostProfile::Kernel);
+        assert_eq!((policy.answers_repair(true), policy.answers_repair(false)), (more, true));
+    }
+}
