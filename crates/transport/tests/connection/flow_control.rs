@@ -166,7 +166,7 @@ fn the_window_scales_beyond_sixteen_bits() {
     assert_eq!(pair.server.read, 20_000_000);
 }
 
-/// Linux's tcp_grow_window: twice what arrives, out of order too, and each such arrival is
+/// Linux's tcp_grow_window: two segments for each that arrives, out of order too, and each such arrival is
 /// acknowledged at once.
 #[test]
 fn the_offer_grows_by_twice_what_arrives_even_out_of_order() {
