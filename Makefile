@@ -200,8 +200,9 @@ bench-report: $(NATIVE) $(TOOLS) ## Time to write a report, and to open it in he
 studies: $(NATIVE) ## Every study at full size, on after a failure (docs/studies/README.md has the times)
 	$(BIN)/python docs/.site/studies.py --size full
 
-seeds: $(NATIVE) ## One page: every number and claim of the five sources next to ours, in five minutes of CPU time
+seeds: $(NATIVE) ## One page: every number and claim of the five sources next to ours, in eight minutes of CPU time
 	$(WEIR) study --published
+	$(BIN)/python docs/.site/counts.py --check results/published.json
 
 docs: | $(BIN)/python ## The Rust reference, with warnings denied
 	RUSTDOCFLAGS='-D warnings' cargo doc $(WORKSPACE) --no-deps

@@ -1,6 +1,9 @@
 """Writes how many published numbers and claims agree into the pages that say so.
 
 python docs/.site/counts.py results/published.json
+python docs/.site/counts.py --check results/published.json
+
+The second, of `make seeds`, prints them and whether each page has the same, and writes nothing.
 """
 
 from __future__ import annotations
@@ -38,18 +41,34 @@ def sentence(page: dict[str, object]) -> str:
     return f"{parts[0]}. {parts[1]}. {len(items)} items: {described}. Sizes: {basis}."
 
 
-def main() -> None:
+def check(counts: str) -> None:
+    """Prints the counts, and for each page whether it has them."""
+    print(counts)
+    for name in PAGES:
+        has_them = counts in (ROOT / name).read_text(encoding="utf-8")
+        print(f"{name}: {'the same' if has_them else 'other counts, of other results or sizes'}")
+
+
+def write(counts: str) -> None:
     """Rewrites the block of each page."""
-    page = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     for name in PAGES:
         path = ROOT / name
         text, changed = BLOCK.subn(
-            lambda found: f"{found[1]}\n{sentence(page)}\n{found[2]}",
-            path.read_text(encoding="utf-8"),
+            lambda found: f"{found[1]}\n{counts}\n{found[2]}", path.read_text(encoding="utf-8")
         )
         if changed != 1:
             raise SystemExit(f"{name}: no block <!-- published: generated -->")
         path.write_text(text, encoding="utf-8")
+
+
+def main() -> None:
+    """Checks or writes."""
+    *options, file = sys.argv[1:]
+    counts = sentence(json.loads(Path(file).read_text(encoding="utf-8")))
+    if options == ["--check"]:
+        check(counts)
+    else:
+        write(counts)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,10 @@ from referencing import Registry, Resource
 
 import weir
 from weir import export
+from weir.base.errors import RunError
+from weir.cells.protocol import Settings, StudyResult
 from weir.results import manifest, schemas
+from weir.studies import catalogue
 
 ROOT = Path(__file__).parents[2]
 SHORT = ("--repeat", "1", "--quiet", "--json")
@@ -128,6 +131,16 @@ def test_what_a_bundle_and_a_citation_print(invoke: Invoke) -> None:
 
 def test_what_a_study_prints(invoke: Invoke) -> None:
     printed(invoke, "study", "study", "lab-udp", *SHORT)
+
+
+def test_what_all_published_numbers_print(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(name: str, _settings: Settings) -> StudyResult:
+        raise RunError(f"{name} cannot run here")
+
+    monkeypatch.setattr(catalogue, "run", refused)
+    document = printed(invoke, "study", "study", "--published", "--quiet", "--json")
+    assert len(document["items"]) == 159
+    assert document["warnings"]
 
 
 def test_what_a_validation_prints(invoke: Invoke) -> None:

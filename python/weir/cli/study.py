@@ -118,7 +118,8 @@ def _published(
     found = studies.published(**own, show_progress=not quiet)
     if json:
         rows = [entry.as_json() for entry in found.entries]
-        output.print_json("study", rows, warnings=list(found.warnings))
+        described = [own.as_json() for own in found.items]
+        output.print_json("study", rows, items=described, warnings=list(found.warnings))
     else:
         grids = (
             Grid(table["title"], tuple(table["headers"]), table["rows"]).rich()

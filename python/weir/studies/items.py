@@ -92,6 +92,23 @@ class Judged:
     detail: str = ""
     error: float | None = None
     """The mean error of its numbers."""
+    entries: Sequence[Entry] = ()
+    """What decided it."""
+
+    @property
+    def bad(self) -> list[Entry]:
+        """Those that neither agree nor are missing."""
+        return [e for e in self.entries if e.verdict not in (*_FINE, verdicts.MISSING)]
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why they do not, and the run that shows each."""
+        return {entry.reason: entry.run for entry in self.bad if entry.reason}
+
+    @property
+    def places(self) -> list[tuple[str, str]]:
+        """The parts of its source that have its rows."""
+        return list(dict.fromkeys((entry.place, entry.part) for entry in self.entries))
 
     def as_json(self) -> dict[str, Any]:
         """As `published.json` has it."""
@@ -103,6 +120,7 @@ class Judged:
             "outcome": self.outcome,
             "detail": self.detail,
             "error": self.error,
+            "reasons": [{"reason": reason, "run": run} for reason, run in self.reasons.items()],
         }
 
 
@@ -159,13 +177,13 @@ def _by_error(item: Item, own: Sequence[Entry]) -> Judged:
         if entry.ratio is not None
     ]
     if not errors:
-        return Judged(item, MISSING)
+        return Judged(item, MISSING, entries=own)
     error = fmean(errors)
     detail = f"{len(errors)} numbers, {error:.0%} off on average".replace("%", " %")
     if error <= MOST_OFF:
-        return Judged(item, HOLDS, detail, error)
+        return Judged(item, HOLDS, detail, error, own)
     judged = _by_verdicts(item, own)
-    return Judged(item, judged.outcome, f"{detail}; {judged.detail}", error)
+    return Judged(item, judged.outcome, f"{detail}; {judged.detail}", error, own)
 
 
 def _by_verdicts(item: Item, own: Sequence[Entry]) -> Judged:
@@ -177,11 +195,12 @@ def _by_verdicts(item: Item, own: Sequence[Entry]) -> Judged:
     counted = Counter(entry.verdict for entry in known)
     detail = ", ".join(f"{count} {verdict}" for verdict, count in counted.most_common())
     if not bad and item.kind == "claims":
-        return Judged(item, HOLDS, detail)
+        return Judged(item, HOLDS, detail, entries=own)
     shown = [entry for entry in bad if entry.is_explained]
     if len(shown) == len(bad):
-        return Judged(item, EXPLAINED, detail)
-    return Judged(item, UNEXPLAINED, f"{detail}; {len(bad) - len(shown)} without a tested reason")
+        return Judged(item, EXPLAINED, detail, entries=own)
+    detail = f"{detail}; {len(bad) - len(shown)} without a tested reason"
+    return Judged(item, UNEXPLAINED, detail, entries=own)
 
 
 def summary(judged: Sequence[Judged]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from weir.base.disk import write_text
 from weir.base.errors import WeirError
 from weir.cells import verdicts
 from weir.cells.protocol import SIZES, Cell, Settings, StudyResult
-from weir.report.html import render_published
+from weir.report.html import render_published, slug
 from weir.results import manifest
 from weir.results.results import Results, load
 from weir.studies import items, sources
@@ -165,11 +165,15 @@ def _groups(
     for source in known:
         results = bases.get(source.study)
         report = None if results is None else results.path / "report.html"
-        link = os.path.relpath(report, out) if report is not None and report.is_file() else ""
+        has_report = report is not None and report.is_file()
+        text = report.read_text(encoding="utf-8") if report is not None and has_report else ""
+        link = os.path.relpath(report, out) if report is not None and has_report else ""
         basis = "no results"
         if results is not None:
             basis = f"{size_of(results)} size, {results.manifest['created'][:10]}"
         for part in source.parts:
             place = (source.id, part.place, part.title)
             own = [e for e in found if (e.source, e.place, e.part) == place]
-            yield {"source": source, "part": part, "entries": own, "link": link, "basis": basis}
+            anchor = slug(part.section)
+            section = f"{link}#{anchor}" if anchor and f'id="{anchor}"' in text else link
+            yield {"source": source, "part": part, "entries": own, "link": section, "basis": basis}

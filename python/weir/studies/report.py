@@ -55,7 +55,7 @@ def _verdicts(name: str, cells: Cells, cautions: Sequence[str]) -> list[ReportSe
     table = verdict_table(cells, first, claim_reasons(known, cells))
     if not table.rows:
         return []
-    titles = [f"Source {own.id}: {own.title}." for own in known]
+    titles = [f"Source {own.id}: {own.title}. {own.about}" for own in known]
     return [ReportSection("Verdicts", titles, warnings=cautions, tables=[table])]
 
 

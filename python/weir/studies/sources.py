@@ -119,6 +119,8 @@ class Part:
     beside: tuple[str, ...] = ()
     """Endings that stand for another setting in place of the end of a table's name."""
     reasons: tuple[Reason, ...] = ()
+    section: str = ""
+    """The title of the section of the study's report that has it; its cells begin there."""
 
     def reason(self, cell: Mapping[str, Any], cells: Evidence) -> Reason | None:
         """The first that is about a cell and that the results bear out."""
@@ -141,6 +143,8 @@ class Source:
     study: str
     column: str
     parts: tuple[Part, ...]
+    about: str = ""
+    """Who wrote it, what was measured and how often, in a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +208,7 @@ def load() -> list[Source]:
             source["study"],
             source["column"],
             tuple(_part(part) for part in source["part"]),
+            source["about"],
         )
         for source in data["source"]
     ]
@@ -234,6 +239,7 @@ def _part(data: Mapping[str, Any]) -> Part:
         tuple(data.get("claims", ())),
         tuple(data.get("beside", ())),
         tuple(Reason(**reason) for reason in data.get("reason", ())),
+        data.get("section", ""),
     )
 
 

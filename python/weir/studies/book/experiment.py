@@ -31,8 +31,8 @@ THREE_FLOWS = Timing("3-flow", ((0, 60), (12, 40), (26, 20)))
 
 STREAMS = (1, 2, 4, 8, 16)
 FAR_STREAMS = (1, 4, 16)
-FAR = WAN_100M
-"""Where the requests go over the round trip of a WAN, 40 ms."""
+FAR = (WAN_10M, WAN_100M, WAN_10G)
+"""Where the requests go over the round trip of a WAN, 40 or 10 ms."""
 REQUESTS = {"1 MB": "1mib", "10 KB": "10kib"}
 """Sizes as netperf spells them: its K and M are powers of two."""
 
@@ -54,8 +54,8 @@ class Extent:
     mixed: Mapping[str, tuple[float, int]]
     rpc: tuple[float, int]
     """Seconds and repeats of a run of figures 18 and 19."""
-    far: tuple[float, int]
-    """The same of requests over the round trip of a WAN."""
+    far: Mapping[str, tuple[float, int]]
+    """The same of requests over the round trip of a WAN, by network."""
     mix: tuple[float, int]
     """The same of both sizes of requests at once."""
     buffer: tuple[float, int]
@@ -85,7 +85,7 @@ class Extent:
             {network: (scale, repeat) for network, (scale, _) in self.same.items()},
             {network: (scale, repeat) for network, (scale, _) in self.mixed.items()},
             (self.rpc[0], repeat),
-            (self.far[0], repeat),
+            {network: (seconds, repeat) for network, (seconds, _) in self.far.items()},
             (self.mix[0], repeat),
             (self.buffer[0], repeat),
             (self.rivals[0], repeat),
@@ -111,7 +111,7 @@ EXTENTS = {
             "wan-10m-10ms": (1, 1),
         },
         rpc=(0.03, 2),
-        far=(6, 1),
+        far={"wan-100m": (6, 1)},
         mix=(0.03, 1),
         buffer=(60, 2),
         rivals=(60, 2),
@@ -134,7 +134,7 @@ EXTENTS = {
             "wan-10m-10ms": (1, 5),
         },
         rpc=(1, 5),
-        far=(30, 3),
+        far={"wan-10m": (60, 3), "wan-100m": (30, 3), "wan-10g": (2, 1)},
         mix=(1, 5),
         buffer=(60, 20),
         rivals=(180, 10),
@@ -323,13 +323,20 @@ def rpc_tests(extent: Extent) -> Iterator[RequestsWithStreams]:
 
 
 def far_tests(extent: Extent) -> Iterator[RequestsWithStreams]:
-    """The requests of figures 18 and 19 over the round trip of a WAN, behind its router."""
-    seconds, repeat = extent.far
+    """The requests of figures 18 and 19 over the round trips of WANs."""
+    for network in FAR:
+        if network.id in extent.far:
+            yield from _far_tests(network, *extent.far[network.id])
+
+
+def _far_tests(network: Network, seconds: float, repeat: int) -> Iterator[RequestsWithStreams]:
     for request in REQUESTS:
         for streams in FAR_STREAMS:
-            for stack in AT_ROUTER:
-                name = f"{request}, {streams} streams, {FAR.id}"
-                yield RequestsWithStreams(FAR, stack, request, streams, name, seconds, repeat)
+            for stack in algorithms(network):
+                name = f"{request}, {streams} streams, {network.id}"
+                yield RequestsWithStreams(
+                    network.marking(), stack, request, streams, name, seconds, repeat
+                )
 
 
 def mix_tests(extent: Extent) -> Iterator[Mix]:

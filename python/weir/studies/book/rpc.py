@@ -17,8 +17,6 @@ from weir.studies.book.experiment import (
     AT_ROUTER,
     AT_SWITCH,
     BUFFERS,
-    FAR,
-    FAR_STREAMS,
     REQUESTS,
     RIVAL_BUFFERS,
     STREAMS,
@@ -62,20 +60,21 @@ def latency_cells(results: Results, extent: Extent) -> Iterator[Cell]:
 
 
 def far_cells(results: Results, extent: Extent) -> Iterator[Cell]:
-    """Goodput and P99 of the same requests over the round trip of a WAN."""
+    """Goodput and P99 of the same requests over the round trips of WANs."""
     flows, samples = labelled_flows(results), Latencies(results)
-    tests = {(test.request, test.stack, test.streams): test for test in far_tests(extent)}
-    for request, figure in FIGURES.items():
-        for stack in AT_ROUTER:
-            for streams in FAR_STREAMS:
-                own = _requests(flows, tests[request, stack, streams])
-                goodput = goodput_interval(own["goodput_mbps"], FAR.rate_mbps)
-                place = (f"{figure} {FAR.id}", stack, str(streams))
-                yield cell(*place, "Mbit/s", goodput, samples=int(own["requests"].sum()))
-        for stack in AT_ROUTER:
-            for streams in FAR_STREAMS:
-                label = tests[request, stack, streams].label
-                yield samples.cell(label, 99, (f"{figure} {FAR.id}-p99", stack, str(streams)))
+    tests = list(far_tests(extent))
+    for test in tests:
+        own = _requests(flows, test)
+        goodput = goodput_interval(own["goodput_mbps"], test.network.rate_mbps)
+        place = (_far_table(test), test.stack, str(test.streams))
+        yield cell(*place, "Mbit/s", goodput, samples=int(own["requests"].sum()))
+    for test in tests:
+        place = (f"{_far_table(test)}-p99", test.stack, str(test.streams))
+        yield samples.cell(test.label, 99, place)
+
+
+def _far_table(test: RequestsWithStreams) -> str:
+    return f"{FIGURES[test.request]} {test.network.id}"
 
 
 def buffer_cells(results: Results, extent: Extent) -> Iterator[Cell]:

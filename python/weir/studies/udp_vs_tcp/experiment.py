@@ -113,7 +113,7 @@ CONTENDERS = (
         "tcp-dialogue",
         "cubic",
         ("1B", "28KB", "2.8MB"),
-        settings=("local", "two hosts"),
+        settings=("local", "two hosts", "50 ms delay", "25 ms each way"),
     ),
     Contender("UDP", "UDP", "weir", "udp"),
     Contender("UDPR", "UDPR", "weir", STACK),
@@ -149,13 +149,13 @@ class Extent:
     contenders: tuple[Contender, ...]
     repeat: int
     limit_s: float
+    """How long a transfer may take, before what its packets need."""
     repeats: Mapping[str, int] = field(default_factory=dict)
     """Of some files: fewer of what takes long."""
     aside: tuple[str, ...] = ()
     """Files of the readings that the source's table is not next to; all by default."""
     aside_repeat: int = 0
     """How often those are repeated, and rows that are not the source's; 0 for as often."""
-    """How long a transfer may take, before what its packets need."""
     packet_limit_us: float = 40.0
     """Additional time per packet of a file: a link of ours takes 7 to 20 µs for one."""
 
