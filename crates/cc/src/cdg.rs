@@ -199,7 +199,7 @@ impl CongestionController for Cdg {
             }
             let in_order = Bytes(cx.snd_nxt - cx.snd_una) == cx.bytes_in_flight;
             let segments = covered_segments(ack, cx.mss);
-            self.measured.sample(micros(cx.now, rtt), segments, in_order);
+            self.measured.sample(rtt.as_micros(), segments, in_order);
         }
         if ack.brief_episode {
             self.state = RecoveryState::Cwr;
@@ -361,12 +361,6 @@ fn negative_exponential(x: u32) -> u32 {
         }
     }
     power as u32
-}
-
-/// A round trip that ends `now`: Linux stamps both ends in whole microseconds, and one of them makes a gradient.
-fn micros(now: Instant, rtt: Duration) -> u64 {
-    let whole = |nanos: u64| nanos / 1_000;
-    whole(now.as_nanos()) - whole(now.as_nanos().saturating_sub(rtt.as_nanos()))
 }
 
 fn least_not_zero(a: i64, b: i64) -> i64 {

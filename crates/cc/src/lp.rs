@@ -24,6 +24,9 @@
 //! its own stream. `offsets=none` is `tcp_timestamps` = 2 between hosts whose clocks agree, where delays
 //! are delays. Without timestamps it is Reno.
 //!
+//! Where the estimate of `hz` is not 1000, the delay is a multiple of the clocks' own values, so it also depends on
+//! how long the hosts have run.
+//!
 //! Deviations from the paper, which are Linux's: the reset of the extremes; slow start as Reno's.
 
 use weir_units::Bytes;
@@ -34,6 +37,10 @@ use crate::{
     AckEvent, AckTimestamps, CcContext, CongestionController, CongestionEvent, Needs,
     RecoveryState, Variable,
 };
+
+/// What the clocks of both hosts show at the beginning, in ms: in the guest with Linux that runs are compared with, a run
+/// begins after ten seconds.
+const UPTIME: u32 = 10_000;
 
 /// What the peer adds to its timestamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,14 +107,15 @@ impl Lp {
             Offsets::Random => cx.rng.next_u32(),
             Offsets::None => 0,
         });
+        let echo = stamps.echo.wrapping_add(UPTIME);
         if is_timed {
-            let peer = stamps.value.wrapping_add(offset);
-            if let Some(owd) = self.clock.one_way_delay(peer, stamps.echo) {
+            let peer = stamps.value.wrapping_add(UPTIME).wrapping_add(offset);
+            if let Some(owd) = self.clock.one_way_delay(peer, echo) {
                 self.delay.sample(owd);
             }
         }
-        let now = ticks(cx.now) as u32;
-        let rtt = now.wrapping_sub(stamps.echo);
+        let now = (ticks(cx.now) as u32).wrapping_add(UPTIME);
+        let rtt = now.wrapping_sub(echo);
         if rtt > 0 && rtt <= i32::MAX as u32 {
             self.inference = rtt.wrapping_mul(3);
         }

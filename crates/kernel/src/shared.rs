@@ -24,6 +24,8 @@ pub(super) struct Shared {
 const NEVER: u64 = u64::MAX;
 /// A run that is broken off before it begins ends within this.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+/// The timers of threads that wait for a run are late by this many nanoseconds (prctl(2), `PR_SET_TIMERSLACK`).
+const LEAST_SLACK: u64 = 1;
 
 impl Shared {
     /// For a run of `flows` flows, of which `open` are the kernel's.
@@ -45,15 +47,16 @@ impl Shared {
     /// Waits until the run begins. What is sent earlier waits for that on its first link, and the first
     /// round trip of its connection seems longer.
     ///
-    /// A poll would be late by up to a thousandth of the wait (`select_estimate_accuracy`). A run that is broken off
-    /// before does not wait for it.
+    /// A poll would be late by up to a thousandth of the wait (`select_estimate_accuracy`). A sleep is late by the slack
+    /// of the thread's timers, which a guest's exact clock shows. A run that is broken off before does not wait for it.
     pub(super) fn await_start(&self) {
         while !self.is_over() {
             let left = self.origin.saturating_since(clock::now()).min(LONGEST_SLEEP);
             if left == Duration::ZERO {
                 break;
             }
-            std::thread::sleep(std::time::Duration::from_nanos(left.as_nanos()));
+            let early = left.as_nanos().saturating_sub(LEAST_SLACK).max(1);
+            std::thread::sleep(std::time::Duration::from_nanos(early));
         }
     }
 

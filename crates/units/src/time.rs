@@ -52,6 +52,12 @@ impl Instant {
         self.0 / 1_000
     }
 
+    /// The last whole microsecond.
+    #[inline]
+    pub const fn in_whole_micros(self) -> Self {
+        Self(self.as_micros() * 1_000)
+    }
+
     /// Seconds since the beginning, for tables and plots only.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9

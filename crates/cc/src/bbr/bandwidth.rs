@@ -1,6 +1,6 @@
 //! Bandwidth as Linux's BBR counts it, with its truncations: the sums that it rounds are a few segments.
 
-use weir_units::{Bytes, Duration, Instant, Rate};
+use weir_units::{Bytes, Duration, Rate};
 
 /// Segments per microsecond, in 2^-24ths (`BW_UNIT`). It fits 32 bits: 3 Tbit/s.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,11 +57,6 @@ pub(super) fn segments(mss: Bytes, bytes: Bytes) -> u64 {
 /// The same in bytes.
 pub(super) fn whole(mss: Bytes, bytes: Bytes) -> Bytes {
     mss * segments(mss, bytes)
-}
-
-/// The instant as Linux's clock of microseconds has it.
-pub(super) fn micros(now: Instant) -> Instant {
-    Instant::from_nanos(now.as_micros() * 1_000)
 }
 
 fn narrow(value: u128) -> u64 {

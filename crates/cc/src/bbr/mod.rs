@@ -41,7 +41,7 @@ use crate::{
     RecoveryState, Variable,
 };
 use aggregation::{Aggregation, LONGEST, WINDOW_ROUNDS};
-use bandwidth::{Bandwidth, micros, segments, whole};
+use bandwidth::{Bandwidth, segments, whole};
 use overflow::Detector;
 pub use overflow::Overflow;
 use phases::Mode;
@@ -132,7 +132,7 @@ impl Bbr {
                 let bandwidth = self.bw(cx.mss);
                 let explained = |time| cx.mss * bandwidth.segments_in(time);
                 let acked = whole(cx.mss, ack.acked);
-                self.aggregation.on_ack(micros(cx.now), acked, explained, self.cwnd);
+                self.aggregation.on_ack(cx.now.in_whole_micros(), acked, explained, self.cwnd);
             }
         }
         if self.round.start {
@@ -311,7 +311,7 @@ impl CongestionController for Bbr {
             return;
         }
         self.idle_restart = true;
-        self.aggregation.restart(micros(cx.now));
+        self.aggregation.restart(cx.now.in_whole_micros());
         match self.mode {
             Mode::ProbeBw(_) => self.update_pacing_rate(cx, UNIT),
             Mode::ProbeRtt => self.check_probe_rtt_done(cx),

@@ -2,7 +2,7 @@
 
 use weir_units::{Bytes, Duration, Instant};
 
-use super::bandwidth::{micros, whole};
+use super::bandwidth::whole;
 use super::{Bbr, HIGH_GAIN, UNIT};
 use crate::probe_rtt::{Due, ProbeRtt, maybe_delayed};
 use crate::ticks::ticks;
@@ -116,7 +116,7 @@ impl Bbr {
     }
 
     fn phase_is_over(&self, cx: &CcContext<'_>, ack: &AckEvent, phase: Phase) -> bool {
-        let since = micros(cx.now).saturating_since(micros(phase.start));
+        let since = cx.now.in_whole_micros().saturating_since(phase.start.in_whole_micros());
         let lasted = self.min_rtt.is_some_and(|min_rtt| since.as_micros() > min_rtt.as_micros());
         let gain = self.pacing_gain();
         if gain == UNIT || phase.held {

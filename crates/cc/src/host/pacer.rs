@@ -19,7 +19,6 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 #[derive(Clone, Debug, Default)]
 pub struct Pacer {
     next: Instant,
-    carry: u64,
     /// How much of its host's delays is made up for.
     catch_up: Duration,
 }
@@ -45,8 +44,15 @@ impl Pacer {
     /// Charges `bytes` that leave at `now`. Without a `rate`, or at rate zero, nothing is paced.
     #[inline]
     pub fn on_sent(&mut self, now: Instant, rate: Option<Rate>, bytes: Bytes) {
-        let Some(rate) = rate.filter(|rate| *rate > Rate::ZERO) else { return };
-        let gap = rate.transmit_time(bytes, &mut self.carry);
+        if let Some(rate) = rate.filter(|rate| *rate > Rate::ZERO) {
+            self.charge(now, rate, bytes);
+        }
+    }
+
+    // Apart, so that what is not paced does not pay for it.
+    #[inline(never)]
+    fn charge(&mut self, now: Instant, rate: Rate, bytes: Bytes) {
+        let gap = rate.transmit_time(bytes, &mut 0);
         // A sender that comes late is given back up to half of the gap (Linux's
         // tcp_update_skb_after_send): timers fire late, and the rate should not suffer for it.
         let late = now.saturating_since(self.next);

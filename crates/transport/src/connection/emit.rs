@@ -153,7 +153,8 @@ impl Connection {
         if !self.receiver.ack_is_due(now) {
             return None;
         }
-        let mut segment = self.header(now, self.seq_of(self.sender.nxt()), Flags::ACK);
+        let stamp = self.receiver.ack_stamp(now);
+        let mut segment = self.header(stamp, self.seq_of(self.sender.nxt()), Flags::ACK);
         self.add_sack_blocks(&mut segment);
         let offset = self.receiver.ack_offset();
         Some(Transmit { segment, offset, ecn: self.common_ecn() })

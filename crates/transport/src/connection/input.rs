@@ -82,7 +82,7 @@ impl Connection {
         } else {
             // Payload from before the stream has no place in it.
             offset < 0
-                || end <= expected
+                || (end <= expected && self.is_old(end))
                 || offset > edge
                 || (offset == edge && edge == expected && segment.payload_len > 0)
         };
@@ -95,6 +95,21 @@ impl Connection {
             return self.on_unacceptable(now, segment, offset);
         }
         Some(offset)
+    }
+
+    /// Whether what has arrived before is refused. Linux refuses what ends below its last acknowledgement
+    /// (`tcp_sequence`). It takes in the rest, and finds then that nothing is new.
+    fn is_old(&self, end: i64) -> bool {
+        match self.config.host_profile {
+            HostProfile::Kernel if self.is_receiving() => end < self.last_ack_sent as i64,
+            _ => true,
+        }
+    }
+
+    /// Whether data may still come.
+    #[inline]
+    fn is_receiving(&self) -> bool {
+        matches!(self.state, State::Established | State::FinWait1 | State::FinWait2)
     }
 
     /// RFC 7323 §3.2 drops what lacks the timestamps that were agreed upon, without an answer. Linux takes it: some
@@ -125,8 +140,7 @@ impl Connection {
             // Data seen before is reported as such (RFC 2883).
             let known = self.receiver.rcv_nxt();
             let len = u64::from(segment.payload_len).min(known.saturating_sub(offset as u64));
-            self.receiver.on_data(now, offset as u64, len as u32, Flags::ACK);
-            self.receiver.demand_ack();
+            self.receiver.on_acknowledged_data(offset as u64, len as u32);
         } else if segment.seq_len() == 0 {
             self.challenge(now);
         } else {
@@ -320,8 +334,7 @@ impl Connection {
         ecn: Ecn,
     ) -> Option<Arrived> {
         let fin = segment.flags.contains(Flags::FIN);
-        let receiving =
-            matches!(self.state, State::Established | State::FinWait1 | State::FinWait2);
+        let receiving = self.is_receiving();
         if self.terms.ecn && segment.flags.contains(Flags::CWR) {
             self.receiver.on_cwr(segment.seq_len() > 0);
         }

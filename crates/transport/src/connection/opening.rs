@@ -188,7 +188,8 @@ impl Connection {
         segment: &Segment,
     ) -> Option<Duration> {
         let once = self.handshake.sent_at.filter(|_| self.handshake.retries == 0);
-        let measured = once.map(|sent_at| now.saturating_since(sent_at));
+        let since = |sent_at| self.sender.stamp(now).saturating_since(self.sender.stamp(sent_at));
+        let measured = once.map(since);
         match measured.or_else(|| self.echo(now, segment).map(|(_, rtt)| rtt)) {
             Some(rtt) => self.note_rtt(now, rtt),
             None => self.sender.rtt_mut().on_handshake_after_syn_loss(),

@@ -61,7 +61,7 @@ pub(super) struct Progress {
     pub(super) growing: bool,
     /// Whether the window cannot advance before what is readable is read.
     pub(super) hampered: bool,
-    /// The window that was offered last: half of it bounds the quick acknowledgements (`tcp_incr_quickack`).
+    /// The window that was offered last.
     pub(super) window: u64,
     /// The round trip as data shows it, where it is measured (`rcv_rtt_est`).
     pub(super) rtt: Option<Duration>,
@@ -76,6 +76,8 @@ struct Compression {
     sent: u32,
     held: u32,
     deadline: Option<Instant>,
+    /// When the last segment arrived whose acknowledgement is held.
+    last_held: Instant,
 }
 
 /// RFC 1122 §4.2.3.2 allows up to 500 ms; this is Linux's `TCP_DELACK_MIN` and `TCP_ATO_MIN`.
@@ -194,8 +196,13 @@ impl AckPolicy {
 
     /// All of a segment had arrived before: the sender may have lost acknowledgements, so the next go out at once
     /// (Linux's `tcp_data_queue`, `tcp_send_dupack`).
-    pub(super) fn on_old_data(&mut self) {
-        self.hurry(QUICK_ACKS);
+    pub(super) fn on_old_data(&mut self, window: u64) {
+        self.hurry(self.quick_acks(window));
+    }
+
+    /// As many as half of the `window` that was offered last has segments (`tcp_incr_quickack`).
+    fn quick_acks(&self, window: u64) -> u64 {
+        (window / (2 * self.mss)).clamp(2, QUICK_ACKS)
     }
 
     /// Data arrived.
@@ -270,19 +277,18 @@ impl AckPolicy {
 
     /// Linux's `tcp_event_data_recv`: the delay follows the time between arrivals.
     fn adapt_delay(&mut self, now: Instant, window: u64) {
-        let quick = || (window / (2 * self.mss)).clamp(2, QUICK_ACKS);
         let pause = self.since_arrival(now);
         self.last_arrival = now;
         let delay = match self.delay {
             None => {
-                self.quick = quick();
+                self.quick = self.quick_acks(window);
                 DELAY
             }
             Some(delay) if pause <= DELAY / 2 => in_whole_ticks(delay / 2) + DELAY / 2,
             Some(delay) if pause < delay => (in_whole_ticks(delay / 2) + pause).min(MAX_DELAY),
             Some(delay) => {
                 if pause > self.rto {
-                    self.quick = self.quick.max(quick());
+                    self.quick = self.quick.max(self.quick_acks(window));
                 }
                 delay
             }
@@ -310,6 +316,7 @@ impl AckPolicy {
             self.due = true;
         } else {
             compression.held += 1;
+            compression.last_held = now;
             let rtt = progress.rtt.map_or(self.rtt, |rtt| rtt.min(self.rtt));
             let delay = COMPRESSION_DELAY.min(rtt / 20);
             let fires = self.timer.filter(|at| *at > now);
@@ -392,8 +399,29 @@ impl AckPolicy {
         self.due = true;
     }
 
+    /// One must go out now that acknowledges nothing new: it is none of the quick ones (`tcp_dec_quickack_mode`).
+    pub(super) fn answer(&mut self) {
+        if self.quick > 0 && !self.is_owed() {
+            self.quick += 1;
+        }
+        self.due = true;
+    }
+
     pub(super) fn is_due(&self, now: Instant) -> bool {
         self.due || self.deadline().is_some_and(|at| at <= now)
+    }
+
+    /// The time in the timestamp of an acknowledgement that leaves now. The timer of SACK compression does not read
+    /// Linux's clock (`tcp_compressed_ack_kick`), which then shows when the last segment arrived.
+    #[inline]
+    pub(super) fn stamp(&self, now: Instant) -> Instant {
+        if self.due || self.compression.deadline.is_none() {
+            return now;
+        }
+        match self.host_profile {
+            HostProfile::Kernel => self.compression.last_held,
+            HostProfile::UserSpace => now,
+        }
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {

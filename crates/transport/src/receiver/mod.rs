@@ -187,7 +187,7 @@ impl Receiver {
             self.policy.demand();
         }
         if len > 0 && offset + u64::from(len) <= before {
-            self.policy.on_old_data();
+            self.policy.on_old_data(self.window());
         }
         if len > 0 {
             // Newer Linux measures what is out of order too.
@@ -207,7 +207,7 @@ impl Receiver {
                 rcv_nxt: self.rcv_nxt(),
                 advanced: arrival.delivered,
                 missing: arrival.out_of_order || self.reassembly.has_hole(),
-                window: if self.offered_edge > 0 { self.offered } else { self.edge() },
+                window: self.window(),
                 rtt: self.autotune.as_ref().and_then(|autotune| autotune.rtt()),
                 position: Position {
                     start: offset,
@@ -231,6 +231,22 @@ impl Receiver {
         Received { store: arrival.store, delivered: arrival.delivered, finished }
     }
 
+    /// `len` bytes at `offset` arrive that were acknowledged before, or none that are wanted: the sender learns of it
+    /// (RFC 2883).
+    pub(crate) fn on_acknowledged_data(&mut self, offset: u64, len: u32) {
+        self.reassembly.insert(offset, len);
+        if len > 0 {
+            self.policy.on_old_data(self.window());
+        }
+        self.policy.answer();
+    }
+
+    /// The window that was offered last.
+    #[inline]
+    fn window(&self) -> u64 {
+        if self.offered_edge > 0 { self.offered } else { self.edge() }
+    }
+
     /// The handshake took so long.
     pub(crate) fn on_handshake_rtt(&mut self, rtt: Duration) {
         self.policy.on_handshake_rtt(rtt);
@@ -243,7 +259,7 @@ impl Receiver {
 
     /// Something unacceptable arrived: the sender must learn where we stand.
     pub(crate) fn demand_ack(&mut self) {
-        self.policy.demand();
+        self.policy.answer();
     }
 
     /// How the packet of a segment with data arrived, before the data itself is taken in.
@@ -438,6 +454,12 @@ impl Receiver {
         self.policy.is_due(now)
     }
 
+    /// The time in the timestamp of an acknowledgement that leaves now.
+    #[inline]
+    pub(crate) fn ack_stamp(&self, now: Instant) -> Instant {
+        self.policy.stamp(now)
+    }
+
     pub(crate) fn on_timeout(&mut self, now: Instant) {
         self.policy.on_timeout(now);
     }
@@ -474,7 +496,7 @@ impl Receiver {
             if 2 * window <= self.window_limit && self.offered_edge > 0 {
                 let selected = self.selected_window();
                 if selected > 0 && selected >= 2 * window {
-                    self.policy.demand();
+                    self.policy.answer();
                 }
             }
             return;

@@ -224,11 +224,12 @@ impl Sender {
         if idle {
             self.restart_after_idle(now);
         }
-        let record = self.record(now, idle, Bytes(self.board.weight(size)));
+        let sent_at = self.stamp(now);
+        let record = self.record(sent_at, idle, Bytes(self.board.weight(size)));
         self.with_controller(now, |controller, cx| controller.on_sent(cx, Bytes(size)));
         self.usage.sent = true;
         // Both fit: a segment is at most `mss` long.
-        self.board.push(now, size as u32, record);
+        self.board.push(sent_at, size as u32, record);
         if size < self.mss {
             self.small_until = start + size;
         }
@@ -251,9 +252,10 @@ impl Sender {
     ) -> OutgoingRange {
         let idle =
             self.host_profile == HostProfile::UserSpace && self.board.in_flight() == Bytes::ZERO;
-        let record = self.record(now, idle, Bytes(self.mss));
+        let sent_at = self.stamp(now);
+        let record = self.record(sent_at, idle, Bytes(self.mss));
         self.with_controller(now, |controller, cx| controller.on_sent(cx, cx.mss));
-        let (size, push) = self.board.resend(now, start, record);
+        let (size, push) = self.board.resend(sent_at, start, record);
         if kind == Kind::Retransmission {
             self.epoch.on_resent(crate::timestamp_ms(now));
         }
@@ -267,10 +269,19 @@ impl Sender {
         OutgoingRange { start, len, fin, kind, cwr: false, push }
     }
 
-    /// What is remembered of a segment of `size` that leaves now.
-    fn record(&mut self, now: Instant, idle: bool, size: Bytes) -> SendRecord {
+    /// The time of a segment or an acknowledgement, which Linux has in whole microseconds (`tcp_mstamp`).
+    #[inline]
+    pub(crate) fn stamp(&self, now: Instant) -> Instant {
+        match self.host_profile {
+            HostProfile::Kernel => now.in_whole_micros(),
+            HostProfile::UserSpace => now,
+        }
+    }
+
+    /// What is remembered of a segment of `size` that leaves at this time.
+    fn record(&mut self, sent_at: Instant, idle: bool, size: Bytes) -> SendRecord {
         let (in_flight, lost) = (self.board.in_flight() + size, Bytes(self.board.ever_lost()));
-        self.sampler.on_sent(now, idle).with_flight(in_flight, lost)
+        self.sampler.on_sent(sent_at, idle).with_flight(in_flight, lost)
     }
 
     #[inline(always)]

@@ -165,6 +165,27 @@ fn sacks_wait_a_twentieth_of_a_short_round_trip() {
     assert_eq!(policy.deadline(), Some(now + Duration::from_micros(400 + 100)));
 }
 
+/// `tcp_compressed_ack_kick`: the timestamp of an acknowledgement that a timer lets go is that of the last arrival.
+#[test]
+fn a_compressed_acknowledgement_has_the_time_of_the_last_arrival() {
+    let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+    for (profile, stamp) in [(HostProfile::Kernel, at(4)), (HostProfile::UserSpace, at(6))] {
+        let mut policy = measured(DelayedAck::Linux, profile);
+        policy.on_handshake_rtt(Duration::from_millis(40));
+        policy.quick = 0;
+        let hole = Progress { advanced: 0, missing: true, ..in_order(100 * MSS) };
+        for millis in 1..=4 {
+            policy.on_data(at(millis), &hole);
+            assert_eq!(policy.stamp(at(millis)), at(millis));
+            if millis < 4 {
+                policy.on_ack_sent();
+            }
+        }
+        assert!(policy.is_due(at(6)));
+        assert_eq!(policy.stamp(at(6)), stamp);
+    }
+}
+
 /// A read acknowledges more than a segment, as far as none was (`tcp_cleanup_rbuf`).
 #[test]
 fn a_read_answers_more_than_a_segment() {
@@ -371,11 +392,26 @@ fn sixteen_follow_old_data() {
     let mut policy = linux();
     acks(&mut policy, 100, Duration::ZERO);
     policy.on_data_sent(Instant::ZERO);
-    policy.on_old_data();
+    policy.on_old_data(100 * MSS);
     policy.on_data(Instant::ZERO, &Progress { advanced: 0, ..in_order(100 * MSS) });
     assert!(policy.is_due(Instant::ZERO));
     policy.on_ack_sent();
     assert_eq!(acks(&mut policy, 115, Duration::ZERO), 15 + 50);
+}
+
+/// `tcp_sequence`, `tcp_send_dupack`: what ends below the last acknowledgement is answered out of turn, so sixteen more
+/// follow; with half a window of three segments, two (`tcp_incr_quickack`).
+#[test]
+fn sixteen_follow_the_answer_to_what_was_acknowledged() {
+    for (window, quick) in [(100 * MSS, 16), (6 * MSS, 3), (MSS, 2)] {
+        let mut policy = linux();
+        acks(&mut policy, 100, Duration::ZERO);
+        policy.on_old_data(window);
+        policy.answer();
+        assert!(policy.is_due(Instant::ZERO));
+        policy.on_ack_sent();
+        assert_eq!(policy.quick, quick);
+    }
 }
 
 /// Data that leaves carries an acknowledgement. It counts only if one is owed (`tcp_dec_quickack_mode`).
