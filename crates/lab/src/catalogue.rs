@@ -7,6 +7,7 @@ use weir_cc::CcConfig;
 use weir_foreign::StackName;
 use weir_transport::{RecoveryConfig, RoutePolicy};
 
+use crate::buffer::Buffer;
 use crate::direction::{BurstLoss, Direction, IMPAIRMENTS, Policer};
 use crate::feedback::Feedback;
 use crate::flow::Flow;
@@ -43,6 +44,7 @@ pub fn sections() -> Vec<Section> {
         section::<Policer>("`policer` of a direction", Policer::KEYS),
         section::<GraphLink>("`[[topology.link]]`", GraphLink::KEYS),
         section::<FabricPort>("`[[topology.port]]`", FabricPort::KEYS),
+        section::<Buffer>("`buffer` of `[topology]`", Buffer::KEYS),
         section::<Radio>("`[topology.radio]`", Radio::KEYS),
         section::<RadioRed>("`red` of `[topology.radio]`", RadioRed::KEYS),
         section::<Flow>("`[[flow]]`", Flow::KEYS),

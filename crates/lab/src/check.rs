@@ -83,6 +83,7 @@ fn check_topology(topology: &Topology) -> Checked {
         return Err(Problem::new(key("link"), message));
     }
     topology.check_fabric()?;
+    topology.check_buffer()?;
     for (index, link) in topology.link.iter().enumerate() {
         check_graph_link(link, &format!("topology.link.{index}"))?;
     }
@@ -152,6 +153,15 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     if let Some(rate) = flow.quick_start {
         let allowed = "its controller asks the routers for something else";
         require(!uses_router_feedback(flow), key("quick_start"), rate, allowed)?;
+    }
+    if let Some(buffer) = &scenario.topology.buffer {
+        let longest = buffer.total.get().saturating_sub(u64::from(flow.headers()));
+        let allowed = format!(
+            "topology.buffer.total = {} with {} bytes of headers takes none that is longer than {longest}",
+            buffer.total,
+            flow.headers()
+        );
+        require(u64::from(mss) <= longest, key("mss"), mss, allowed)?;
     }
     check_levels(flow, section, &scenario.topology)?;
     let buffer = (u64::from(mss)..=MAX_WINDOW.get()).contains(&flow.recv_buffer.get());

@@ -98,13 +98,15 @@ pub(crate) fn fabric(topology: &Topology, flows: &[&Flow]) -> BuiltFabric {
         Route { forward: way(pair.from, pair.to), reverse: way(pair.to, pair.from) }
     });
     let built = Built { links, routes: routes.collect() };
-    BuiltFabric { built, spec: FabricSpec { balancing: topology.routing.0, forwarding, ends } }
+    let (balancing, buffer) = (topology.routing.0, topology.memory(flows));
+    BuiltFabric { built, spec: FabricSpec { balancing, forwarding, buffer, ends } }
 }
 
-/// The switches of `graph` that choose among links, and the ends of its flows; none where each takes the
-/// first.
-pub(crate) fn switches(graph: &Graph, balancing: Balancing) -> Option<FabricSpec> {
-    if balancing == Balancing::Single {
+/// The switches of `graph` that choose among links or share memory, and the ends of its flows; none where
+/// each takes the first and ports share no memory.
+pub(crate) fn switches(graph: &Graph, topology: &Topology, flows: &[&Flow]) -> Option<FabricSpec> {
+    let (balancing, buffer) = (topology.routing.0, topology.memory(flows));
+    if balancing == Balancing::Single && buffer.is_none() {
         return None;
     }
     let ends = graph.spans.iter().flat_map(|span| [span.from, span.to]);
@@ -112,7 +114,7 @@ pub(crate) fn switches(graph: &Graph, balancing: Balancing) -> Option<FabricSpec
     let node = |node: usize| HostChoice::Node(node as u32);
     let ends =
         graph.spans.iter().map(|span| FabricEnds { from: node(span.from), to: node(span.to) });
-    Some(FabricSpec { balancing, forwarding, ends: ends.collect() })
+    Some(FabricSpec { balancing, forwarding, buffer, ends: ends.collect() })
 }
 
 fn ways(edges: &[Edge]) -> Vec<OneWay> {

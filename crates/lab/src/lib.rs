@@ -13,6 +13,7 @@
 mod arrivals;
 #[cfg(all(target_os = "linux", feature = "tables"))]
 mod between;
+mod buffer;
 mod catalogue;
 mod check;
 mod contender;
@@ -27,6 +28,7 @@ mod hosts;
 mod kernel;
 mod keys;
 mod lower;
+mod memory;
 mod overrides;
 mod program_host;
 mod queue;

@@ -10,7 +10,7 @@ use weir_scene::topology::{
     Topology as Built, TopologyError, parking_lot_spans,
 };
 use weir_scene::{
-    FabricSpec, FlowSpec, MeasureSpec, RadioPath, RunSpec, TransportSpec, UdpConfig,
+    FabricSpec, FlowSpec, MeasureSpec, RadioPath, RunSpec, SpecError, TransportSpec, UdpConfig,
     Workload as Model,
 };
 use weir_transport::Config;
@@ -88,7 +88,10 @@ pub(crate) fn lower(scenario: &ScenarioFile) -> Result<RunSpec, Problem> {
         flows: specs,
         measure: measure(scenario),
     };
-    weir_scene::validate(&spec).map_err(|error| Problem::new("", error.to_string()))?;
+    weir_scene::validate(&spec).map_err(|error| {
+        let key = if matches!(error, SpecError::Buffer { .. }) { "topology.buffer" } else { "" };
+        Problem::new(key, error.to_string())
+    })?;
     Ok(spec)
 }
 
@@ -151,7 +154,7 @@ fn network(topology: &Topology, flows: &[&Flow]) -> Result<BuiltNetwork, Problem
         TopologyKind::ParkingLot | TopologyKind::Chain => chain(topology, flows, access)?,
         TopologyKind::Graph => {
             let graph = graph(topology, flows, access);
-            let fabric = switches(&graph, topology.routing.0);
+            let fabric = switches(&graph, topology, flows);
             let built = graph.build().map_err(unbuildable)?;
             return Ok(BuiltNetwork { built, fabric });
         }

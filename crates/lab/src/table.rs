@@ -226,6 +226,7 @@ table!(
         delivered_packets,
         delivered_bytes,
         dropped_queue,
+        dropped_buffer,
         dropped_loss,
         dropped_aqm,
         dropped_policer,
@@ -240,6 +241,8 @@ table!(
         queue_delay_ms_p95,
         queue_delay_ms_p99,
         queue_delay_ms_max,
+        pauses,
+        paused_ratio,
     }
 );
 
@@ -316,6 +319,7 @@ pub(crate) fn summary(row: &SummaryRow) -> Table {
         data_packets,
         trace_hash,
         sim_s,
+        deadlock,
         health,
         late_ms_p50,
         late_ms_p99,
@@ -335,6 +339,7 @@ pub(crate) fn summary(row: &SummaryRow) -> Table {
         column("data_packets", std::iter::once(*data_packets)),
         column("trace_hash", std::iter::once(hash)),
         column("sim_s", std::iter::once(*sim_s)),
+        column("deadlock", std::iter::once(deadlock.clone())),
         column("health", std::iter::once(health.clone())),
         column("late_ms_p50", std::iter::once(*late_ms_p50)),
         column("late_ms_p99", std::iter::once(*late_ms_p99)),

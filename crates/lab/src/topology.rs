@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
+use crate::buffer::Buffer;
 use crate::direction::Direction;
 use crate::feedback::Feedback;
 use crate::keys::{Only, Words, choices, form, only, section};
@@ -23,7 +24,7 @@ section! {
         rtt: Duration [up_to_a_day()] = Duration::from_millis(40) => ROUTED,
         /// Queue of each bottleneck, or of each port of a fabric: the limit of a drop-tail queue, or a
         /// discipline as in `{ kind = "codel" }`. Default: `1bdp` (the rate times `rtt`; in a fabric, the
-        /// longest round trip), or `64kib` for the relay of a laboratory.
+        /// longest round trip), `64kib` for the relay of a laboratory, or none where switches have a `buffer`.
         queue: Option<Queue> = None => QUEUED,
         /// Feedback of each bottleneck to the senders of passing packets, as in `{ kind = "drai" }`; by
         /// default none.
@@ -68,6 +69,12 @@ section! {
         /// anew after a pause of the flow, `packet-ecmp(paths=N)` by one of N values that the sender draws
         /// for each packet.
         routing: Routing = Routing::default() => SWITCHED,
+        /// Memory of each switch, which its ports share, as in `{ total = "32mb", alpha = "1/8" }`; by default
+        /// ports share none. In a graph, a node is a switch if no flow begins or ends there.
+        buffer: Option<Buffer> = None => SWITCHED,
+        /// Whether switches pause their neighbours before their `buffer` is full (priority flow control,
+        /// IEEE 802.1Qbb): then they drop nothing.
+        pfc: bool = false => SWITCHED,
         /// Links of a graph.
         link: Vec<GraphLink> = Vec::new() => only!(kind: TopologyKind = Graph),
         /// Nodes that share a channel (radio).
@@ -242,6 +249,7 @@ impl Topology {
     pub(crate) fn complete(&mut self) {
         let queue = match self.kind {
             TopologyKind::LabRouter => BufferSize::Bytes(Bytes(64 << 10)),
+            _ if self.buffer.is_some() => BufferSize::Infinite,
             _ => BufferSize::Bdp(1_000),
         };
         self.queue.get_or_insert(Queue::drop_tail(queue));

@@ -6,6 +6,7 @@
 
 mod any_queue;
 mod departure;
+mod pause;
 
 use weir_units::{Bytes, Duration, Instant, Rate, Rng};
 
@@ -62,8 +63,10 @@ pub struct Link<P> {
     /// Whether the queue holds a parcel. Kept because some disciplines take long to tell, and each call asks.
     waits: bool,
     /// Whether it is what most links are: a FIFO, a constant rate and a constant delay. Parcels then take a
-    /// path that tests for nothing else.
+    /// path that tests for nothing else. Not while it is paused.
     plain: bool,
+    /// Whether the server takes no parcel until it is resumed.
+    paused: bool,
     may_overtake: bool,
     departure: Departure,
     mtu: Bytes,
@@ -81,6 +84,8 @@ pub struct Link<P> {
     server: Server,
     delay: Schedule<Duration>,
     log: DropLog,
+    /// [`Self::plain`] while it is not paused.
+    plain_if_resumed: bool,
     stats: Stats,
 }
 
@@ -128,14 +133,17 @@ impl<P: Parcel + Clone> Link<P> {
             Departure::Gradual | Departure::AtStart => mtu,
         };
         let ingress = config.impairments.ingress(&mut stream);
+        let plain = server.is_steady()
+            && departure == Departure::Gradual
+            && config.delay.is_constant()
+            && matches!(config.queue, QueueConfig::DropTail(_))
+            && ingress.is_none()
+            && disorder.is_none()
+            && config.feedback.is_none();
         Ok(Self {
-            plain: server.is_steady()
-                && departure == Departure::Gradual
-                && config.delay.is_constant()
-                && matches!(config.queue, QueueConfig::DropTail(_))
-                && ingress.is_none()
-                && disorder.is_none()
-                && config.feedback.is_none(),
+            plain,
+            plain_if_resumed: plain,
+            paused: false,
             ingress,
             queue: AnyQueue::new(config, &mut stream),
             waits: false,
@@ -180,6 +188,14 @@ impl<P: Parcel + Clone> Link<P> {
         } else {
             self.offer_unlike(now, parcel);
         }
+    }
+
+    /// Drops `parcel`, which was offered at `now`, because the switch has no memory left for this port.
+    #[cold]
+    pub fn refuse(&mut self, now: Instant, parcel: &P) {
+        self.advance(now);
+        self.stats.offered.count(parcel.len());
+        self.record_drop(now, parcel, DropCause::Buffer);
     }
 
     /// The next parcel that has arrived at the far end by `now`; call until `None`.
@@ -424,7 +440,7 @@ impl<P: Parcel + Clone> Link<P> {
         }
         if idle {
             self.queue.on_idle(self.busy_until);
-            self.next_start = self.server.ready_at(now);
+            self.next_start = if self.paused { Instant::MAX } else { self.server.ready_at(now) };
         }
         if idle && self.next_start == now {
             if let Some(parcel) = self.queue.pass(now, parcel, &mut self.dropped) {

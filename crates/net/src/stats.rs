@@ -18,6 +18,8 @@ pub struct Tally {
 pub enum DropCause {
     /// The queue was full.
     Queue,
+    /// The switch had no memory left for this port.
+    Buffer,
     /// A queue discipline chose to drop it.
     Aqm,
     /// Beyond what a policer lets through.
@@ -50,6 +52,8 @@ pub struct Stats {
     pub duplicated: Tally,
     /// Refused by a full queue.
     pub dropped_queue: Tally,
+    /// Refused because the switch had no memory left for this port.
+    pub dropped_buffer: Tally,
     /// Dropped by a queue discipline.
     pub dropped_aqm: Tally,
     /// Dropped by a policer.
@@ -92,6 +96,7 @@ impl Stats {
             served: self.served.since(earlier.served),
             delivered: self.delivered.since(earlier.delivered),
             dropped_queue: self.dropped_queue.since(earlier.dropped_queue),
+            dropped_buffer: self.dropped_buffer.since(earlier.dropped_buffer),
             dropped_aqm: self.dropped_aqm.since(earlier.dropped_aqm),
             dropped_policer: self.dropped_policer.since(earlier.dropped_policer),
             dropped_loss: self.dropped_loss.since(earlier.dropped_loss),
@@ -108,8 +113,13 @@ impl Stats {
 
     /// Everything dropped, whatever the cause.
     pub fn dropped(&self) -> Tally {
-        let queue = self.dropped_queue + self.dropped_aqm + self.dropped_policer;
-        queue + self.dropped_loss + self.dropped_mtu
+        self.dropped_by_queue() + self.dropped_loss + self.dropped_mtu
+    }
+
+    /// Everything that the queue, its discipline, the switch's memory or a policer dropped.
+    pub fn dropped_by_queue(&self) -> Tally {
+        let full = self.dropped_queue + self.dropped_buffer;
+        full + self.dropped_aqm + self.dropped_policer
     }
 
     /// The time-weighted mean backlog in parcels, if this covers `span`.
@@ -120,6 +130,7 @@ impl Stats {
     pub(crate) fn count_drop(&mut self, cause: DropCause, len: Bytes) {
         let tally = match cause {
             DropCause::Queue => &mut self.dropped_queue,
+            DropCause::Buffer => &mut self.dropped_buffer,
             DropCause::Aqm => &mut self.dropped_aqm,
             DropCause::Policer => &mut self.dropped_policer,
             DropCause::Loss => &mut self.dropped_loss,

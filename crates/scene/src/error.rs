@@ -28,6 +28,12 @@ pub enum SpecError {
         /// What is wrong with it.
         problem: String,
     },
+    /// Memory of switches that cannot be.
+    #[error("{problem}")]
+    Buffer {
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Two flows, or two links, have one name, and would share their random streams.
     #[error("two {kind}s are called '{name}'; names must differ")]
     NameTaken {

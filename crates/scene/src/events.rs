@@ -35,6 +35,7 @@ impl EventLog {
             row.len = Some(record.len.get() as u32);
             let cause = match record.cause {
                 DropCause::Queue => "queue full",
+                DropCause::Buffer => "no memory left",
                 DropCause::Aqm => "queue management",
                 DropCause::Policer => "policer",
                 DropCause::Loss => "random loss",

@@ -14,6 +14,8 @@ pub struct Forwarding {
     names: Vec<String>,
     /// Per link, the node that it enters.
     heads: Vec<u32>,
+    /// Per link, the node that it leaves.
+    tails: Vec<u32>,
     /// Per host, its row in the tables; `NO_ROW` for other nodes.
     rows: Vec<u32>,
     /// Per row and node, what the node chooses from.
@@ -58,6 +60,7 @@ impl Forwarding {
         let mut tables = Self {
             names,
             heads: links.iter().map(|link| link.to as u32).collect(),
+            tails: links.iter().map(|link| link.from as u32).collect(),
             rows: vec![NO_ROW; nodes],
             members: vec![Box::default()],
             ..Self::default()
@@ -76,6 +79,16 @@ impl Forwarding {
     #[inline]
     pub fn head(&self, link: u32) -> Option<u32> {
         self.heads.get(link as usize).copied()
+    }
+
+    /// The nodes that each link leaves.
+    pub fn tails(&self) -> &[u32] {
+        &self.tails
+    }
+
+    /// Whether a node is a host: a way leads to it. All others are switches.
+    pub fn is_host(&self, node: u32) -> bool {
+        self.rows[node as usize] != NO_ROW
     }
 
     /// The names of the nodes.

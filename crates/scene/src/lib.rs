@@ -23,6 +23,7 @@ mod kernel_flow;
 mod last_sample;
 mod link;
 mod medium;
+mod memory;
 mod meter;
 mod network;
 mod outcome;
@@ -64,7 +65,7 @@ pub use network::Network;
 pub use outcome::Outcome;
 pub use packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
 pub use program::{ProcessSpec, ProgramCommands, ProgramEnd, ProgramSpec, Readiness};
-pub use queue::{Event, EventQueue, HeapQueue, WheelQueue};
+pub use queue::{Event, EventQueue, HeapQueue, PortEvent, WheelQueue};
 pub use radio::{HostedRadio, RadioOutput};
 pub use router::Router;
 pub use run::Run;
@@ -72,9 +73,9 @@ pub use run_log::{ResendCause, Resent, RunLog};
 pub use side::Side;
 pub use sizes::SizeDistribution;
 pub use spec::{
-    Balancing, Ends, FabricEnds, FabricSpec, FlowSizes, FlowSpec, HostChoice, HostPair, LinkSpec,
-    MeasureSpec, Movement, OnOff, Pattern, PeriodSpread, Places, RadioPath, RadioSpec, Routing,
-    RunSpec, TransportSpec, UdpConfig, Workload,
+    Alpha, Balancing, BufferSpec, Ends, FabricEnds, FabricSpec, FlowSizes, FlowSpec, HostChoice,
+    HostPair, LinkSpec, MeasureSpec, Movement, OnOff, Pattern, PeriodSpread, PfcSpec, Places,
+    RadioPath, RadioSpec, Routing, RunSpec, TransportSpec, UdpConfig, Workload,
 };
 pub use validate::{MAX_DATAGRAM, MAX_PACKET, validate};
 pub use wire::{FIRST_CAPTURED_PORT, Wire};

@@ -116,6 +116,14 @@ impl<L: Clone> HostedLink<L> {
         self.link.offer(now, packet);
     }
 
+    /// Drops a packet for which the switch has no memory left.
+    #[cold]
+    pub(crate) fn refuse(&mut self, now: Instant, packet: &mut Box<Packet<L>>) {
+        self.checks.stamp(packet);
+        self.note(now, LinkEnd::Entry, packet);
+        self.link.refuse(now, packet);
+    }
+
     #[inline(always)]
     pub(crate) fn poll(&mut self, now: Instant) -> Result<Option<Box<Packet<L>>>, String> {
         let Some(delivery) = self.link.poll(now) else { return Ok(None) };

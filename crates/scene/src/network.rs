@@ -1,5 +1,7 @@
 //! The links and the event queue: packets go in, their arrivals become events.
 
+mod switches;
+
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
@@ -11,6 +13,7 @@ use crate::check::TraceHash;
 use crate::error::SpecError;
 use crate::forwarding::Forwarding;
 use crate::link::{HostedLink, PacketLink};
+use crate::memory::SwitchMemory;
 use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
 use crate::radio::{HostedRadio, Medium, RadioOutput, reason_name};
@@ -38,6 +41,8 @@ pub struct Network<Q, L: Debug = ()> {
     busy_links: usize,
     /// Where switches choose among links.
     balancer: Option<Box<Balancer>>,
+    /// The memory of switches, where their ports share it.
+    memory: Option<Box<SwitchMemory>>,
     /// Of connections between hosts that were drawn, the way by its numbers of links, forward and back.
     drawn_routes: BTreeMap<[u8; 2], u32>,
     /// Where flows go over radio in place of links.
@@ -85,8 +90,13 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             spec.links.iter().map(|link| HostedLink::new(link, seed)).collect();
         let end = Instant::ZERO + spec.measure.duration;
         let balancer = spec.fabric.as_ref().map(|fabric| Balancer::new(fabric, &spec.flows, seed));
+        let memory = spec.fabric.as_ref();
+        let memory = memory.and_then(|fabric| SwitchMemory::new(fabric, &spec.links)).map(Box::new);
+        // Where there is memory to manage, every packet passes the choice of its link, whatever is left to
+        // choose.
+        let fixed = memory.is_none();
         let routes = (0u32..).zip(&spec.flows).map(|(index, flow)| match &balancer {
-            Some(balancer) => Routes::chosen(index, flow, &spec.links, balancer),
+            Some(balancer) => Routes::chosen(index, flow, &spec.links, balancer, fixed),
             None => Routes::new(flow, &spec.links),
         });
         Ok(Self {
@@ -100,6 +110,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             delivers: 0,
             busy_links: 0,
             balancer: balancer.map(Box::new),
+            memory,
             drawn_routes: BTreeMap::new(),
             radio: None,
             radio_armed: None,
@@ -245,6 +256,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
         let links_left = later.iter().take_while(|link| **link == CHOSEN).count();
         let Some(balancer) = &mut self.balancer else { return };
         match balancer.next(self.now, &packet, crossed, links_left) {
+            Ok(index) if self.memory.is_some() => self.offer_to_port(index, packet, crossed),
             Ok(index) => {
                 self.links[index as usize].offer(self.now, packet);
                 self.settle(index);
@@ -357,7 +369,9 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 
     /// Whether any packet is in flight.
     pub fn is_busy(&self) -> bool {
-        self.busy_links > 0 || self.radio.as_ref().is_some_and(|radio| radio.hosted().is_busy())
+        self.busy_links > 0
+            || self.radio.as_ref().is_some_and(|radio| radio.hosted().is_busy())
+            || self.memory.as_ref().is_some_and(|memory| memory.is_busy())
     }
 
     /// The hash over every delivery so far.
@@ -477,15 +491,21 @@ impl Routes {
         }
     }
 
-    /// The routes of flow `index` where switches choose. As far as there is one link alone to take from the
-    /// ends, it is known.
-    fn chosen(index: u32, flow: &FlowSpec, links: &[LinkSpec], balancer: &Balancer) -> Self {
+    /// The routes of flow `index` where switches choose. If `fixed`, a link is known as far as there is one
+    /// alone to take from the ends.
+    fn chosen(
+        index: u32,
+        flow: &FlowSpec,
+        links: &[LinkSpec],
+        balancer: &Balancer,
+        fixed: bool,
+    ) -> Self {
         let HostPair { from, to } = balancer.ends(index);
         let tables = balancer.forwarding();
         let way = |example: &[usize], from: u32, to: u32| {
             let [before, behind] = own_links(example, tables);
             let mut way: Vec<u32> = before.iter().map(|link| *link as u32).collect();
-            let mut node = Some(from);
+            let mut node = fixed.then_some(from);
             for _ in 0..tables.hops(from, to).unwrap_or_default() {
                 let only = node.and_then(|node| match tables.choices(node, to) {
                     [only] => Some(*only),

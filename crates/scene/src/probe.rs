@@ -71,7 +71,7 @@ impl LinkProbe {
             packets: backlog.packets,
             bytes: backlog.bytes.get(),
             queue_delay_ms: link.meter.last_sojourn.as_millis_f64(),
-            drops: (stats.dropped_queue + stats.dropped_aqm + stats.dropped_policer).packets,
+            drops: stats.dropped_by_queue().packets,
             marks: stats.marked,
             utilisation: self.sampled.utilisation(&before, link),
         }
@@ -99,6 +99,7 @@ impl LinkProbe {
             delivered_packets: stats.delivered.packets,
             delivered_bytes: stats.delivered.bytes,
             dropped_queue: stats.dropped_queue.packets,
+            dropped_buffer: stats.dropped_buffer.packets,
             dropped_loss: stats.dropped_loss.packets + stats.dropped_mtu.packets,
             dropped_aqm: stats.dropped_aqm.packets,
             dropped_policer: stats.dropped_policer.packets,

@@ -25,10 +25,25 @@ pub enum Event {
     Radio,
     /// Nodes have moved.
     Move,
+    /// Something happens at the port of this link, with priority flow control.
+    Port(PortEvent, u32),
     /// It is time to take samples.
     Sample,
     /// The warm-up is over.
     WarmedUp,
+}
+
+/// What happens at a port with priority flow control.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortEvent {
+    /// A frame arrives that lets it pause.
+    Pause,
+    /// A frame arrives that lets it send again.
+    Resume,
+    /// A packet leaves, or the next one begins to.
+    Departure,
+    /// It has paused for long: it may wait for itself.
+    Stuck,
 }
 
 /// A queue of events.

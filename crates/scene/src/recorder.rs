@@ -6,7 +6,7 @@ use std::fmt::Debug;
 
 use weir_net::Service;
 use weir_trace::{ArrivalRow, FlowRow, LinkRow, QueueRow, SampleRow, SummaryRow, jain_index};
-use weir_units::{Bytes, Instant};
+use weir_units::{Bytes, Duration, Instant};
 
 use crate::aggregate;
 use crate::flow::Flow;
@@ -109,10 +109,11 @@ impl Recorder {
             .collect();
         let now = net.now;
         let (nodes, frames) = net.radio().map(|radio| (radio.nodes(now), radio.frames())).unzip();
-        let links: Vec<LinkRow> = (0u32..)
+        let mut links: Vec<LinkRow> = (0u32..)
             .zip(net.links.iter_mut())
             .map(|(i, link)| self.probes[i as usize].row(i, &spec.links[i as usize], now, link))
             .collect();
+        add_pauses(&mut links, &net, now.saturating_since(Instant::ZERO + spec.measure.warmup));
         let monitored = spec.links.iter().position(|link| link.monitored);
         let goodputs: Vec<f64> = rows.iter().filter_map(|row| row.goodput_mbps).collect();
         let measured = flows.iter().filter_map(|flow| flow.flow_stats().measured()).collect();
@@ -126,6 +127,7 @@ impl Recorder {
             data_packets: net.notes.data_packets,
             trace_hash: net.trace_hash(),
             sim_s: now.as_secs_f64(),
+            deadlock: net.deadlock().map(|cycle| names(spec, cycle)),
             ..SummaryRow::default()
         };
         Outcome {
@@ -142,6 +144,25 @@ impl Recorder {
             summary,
         }
     }
+}
+
+/// Fills in how often and for which share of the time ports paused, where they do.
+fn add_pauses<Q: EventQueue, L: Clone + Debug>(
+    rows: &mut [LinkRow],
+    net: &Network<Q, L>,
+    span: Duration,
+) {
+    for (index, row) in (0u32..).zip(rows) {
+        let Some((count, paused)) = net.pauses(index) else { continue };
+        row.pauses = Some(count);
+        row.paused_ratio = (!span.is_zero()).then(|| paused.as_secs_f64() / span.as_secs_f64());
+    }
+}
+
+/// The names of links, in their order.
+fn names(spec: &RunSpec, links: &[u32]) -> String {
+    let names = links.iter().map(|link| spec.links[*link as usize].name.as_str());
+    names.collect::<Vec<_>>().join(", ")
 }
 
 fn flow_row<Q: EventQueue, L: Clone + Debug>(

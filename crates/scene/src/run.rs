@@ -60,8 +60,9 @@ impl<S: Deref<Target = RunSpec>> Run<S> {
     }
 
     /// The warm-up is over: links are measured from now on.
-    pub fn open_links<Q, L: Clone + Debug>(&mut self, net: &mut Network<Q, L>) {
+    pub fn open_links<Q: EventQueue, L: Clone + Debug>(&mut self, net: &mut Network<Q, L>) {
         self.recorder.open(net.now, &mut net.links);
+        net.restart_memory();
     }
 
     /// The warm-up is over: flows and links are measured from now on.
@@ -71,14 +72,17 @@ impl<S: Deref<Target = RunSpec>> Run<S> {
     }
 
     /// Takes a sample of flows and links; returns when the next is due, if any is.
-    pub fn sample<Q, L: Clone + Debug>(
+    pub fn sample<Q: EventQueue, L: Clone + Debug>(
         &mut self,
         flows: &mut [Flow],
         net: &mut Network<Q, L>,
     ) -> Option<Instant> {
         let Network { now, links, notes, .. } = net;
         self.recorder.sample(*now, &self.spec, flows, links, notes);
-        self.spec.measure.sample_interval.map(|interval| *now + interval)
+        if let Err(what) = net.check_memory() {
+            net.notes.violate(what);
+        }
+        self.spec.measure.sample_interval.map(|interval| net.now + interval)
     }
 
     /// Takes a sample, and adds the event of the next.
@@ -98,7 +102,10 @@ impl<S: Deref<Target = RunSpec>> Run<S> {
         net: &mut Network<Q, L>,
     ) -> Result<(), Violation> {
         let links = self.recorder.check(net.now, &self.spec, &mut net.links);
-        links.and_then(|()| net.check_radio()).map_err(|what| self.failed(net.now, &what))
+        links
+            .and_then(|()| net.check_radio())
+            .and_then(|()| net.check_memory())
+            .map_err(|what| self.failed(net.now, &what))
     }
 
     /// Ends all flows, after the last event, and checks the network.
@@ -111,7 +118,7 @@ impl<S: Deref<Target = RunSpec>> Run<S> {
         medium: &mut M,
     ) -> Result<(), Violation> {
         // Where flows remain, their time has passed to the end although nothing happened any more.
-        if flows.is_open() {
+        if flows.is_open() && medium.net().deadlock().is_none() {
             medium.net_mut().now = self.end();
         }
         if medium.now() < self.warmed_up() {

@@ -1,5 +1,6 @@
 //! What a run consists of, in plain Rust: links, flows over them, and what is measured.
 
+mod buffer;
 mod fabric;
 mod radio;
 
@@ -9,6 +10,7 @@ use weir_net::LinkConfig;
 use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
 
+pub use self::buffer::{Alpha, BufferSpec, PfcSpec};
 pub use self::fabric::{Balancing, FabricEnds, FabricSpec, HostChoice, HostPair};
 pub use self::radio::{Movement, Places, RadioPath, RadioSpec, Routing};
 use crate::foreign::ForeignStack;

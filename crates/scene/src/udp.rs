@@ -200,7 +200,12 @@ impl UdpFlow {
                 return Some(now + link.time_of(now, len).unwrap_or(self.service));
             }
         }
-        let free = net.first_link(self.index).busy_until();
+        let link = net.first_link(self.index);
+        if link.is_paused() {
+            let len = Bytes(u64::from(IP_HEADER + UDP_HEADER + self.payload));
+            return Some(now + link.time_of(now, len).unwrap_or(self.service));
+        }
+        let free = link.busy_until();
         self.service = (free - now).max(Duration::from_nanos(1));
         Some(now + self.service)
     }

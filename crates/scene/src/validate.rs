@@ -6,6 +6,7 @@ use weir_net::{LinkConfig, Service};
 use weir_units::{Bytes, Duration, Instant, Rate};
 
 use crate::error::SpecError;
+use crate::memory;
 use crate::spec::{
     FlowSizes, FlowSpec, LinkSpec, MeasureSpec, OnOff, RadioPath, RadioSpec, RunSpec,
     TransportSpec, Workload,
@@ -27,6 +28,7 @@ pub fn validate(spec: &RunSpec) -> Result<(), SpecError> {
     if let Some(radio) = &spec.radio {
         check_radio(radio, spec)?;
     }
+    memory::check(spec)?;
     for flow in &spec.flows {
         let problem = |problem: String| SpecError::Flow { flow: flow.name.clone(), problem };
         check_times(flow).map_err(problem)?;

@@ -4,7 +4,7 @@ use std::ops::{ControlFlow, Deref};
 
 use weir_scene::{
     CaptureFilter, Event, EventQueue, FlowTable, LinkCrossing, LinkEnd, Network, Outcome,
-    RadioOutput, Run, RunSpec, Side,
+    PortEvent, RadioOutput, Run, RunSpec, Side,
 };
 use weir_units::Instant;
 
@@ -145,8 +145,18 @@ impl<S: Deref<Target = RunSpec>, Q: EventQueue> World<S, Q> {
                 }
             }
             Event::Move => self.net.move_nodes(),
+            Event::Port(what, link) => self.on_port(what, link),
             Event::Sample => self.run.sample_and_schedule(&mut self.flow_table, &mut self.net),
             Event::WarmedUp => self.run.open(&mut self.flow_table, &mut self.net),
+        }
+    }
+
+    /// Ends the run where nothing moves any more.
+    #[inline(never)]
+    fn on_port(&mut self, what: PortEvent, link: u32) {
+        self.net.on_port(what, link);
+        if self.net.deadlock().is_some() {
+            self.end = self.net.now;
         }
     }
 

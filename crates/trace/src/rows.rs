@@ -293,6 +293,8 @@ pub struct LinkRow {
     pub delivered_bytes: u64,
     /// Packets dropped because the queue was full.
     pub dropped_queue: u64,
+    /// Packets dropped because the switch had no memory left for the port.
+    pub dropped_buffer: u64,
     /// Packets lost to impairments.
     pub dropped_loss: u64,
     /// Packets dropped by active queue management.
@@ -321,6 +323,10 @@ pub struct LinkRow {
     pub queue_delay_ms_p99: Option<f64>,
     /// The longest.
     pub queue_delay_ms_max: Option<f64>,
+    /// How often priority flow control made it pause; null where there is none.
+    pub pauses: Option<u64>,
+    /// Share of the time for which it did.
+    pub paused_ratio: Option<f64>,
 }
 
 impl LinkRow {
@@ -419,6 +425,8 @@ pub struct SummaryRow {
     pub trace_hash: u64,
     /// Simulated time, or real time where that is the world's.
     pub sim_s: f64,
+    /// The links whose ports paused each other in a cycle, which ended the run; null without one.
+    pub deadlock: Option<String>,
     /// How well a run in real time kept to the time: `good`, or what was not. Null in the simulator,
     /// as are the columns below.
     pub health: Option<String>,

@@ -273,7 +273,7 @@ impl PacketTap for Recorder {
         let found = inside.iter().rposition(|inside| inside.stamp == drop.stamp);
         let Some(inside) = found.and_then(|index| inside.remove(index)) else { return };
         let fate = match drop.cause {
-            DropCause::Queue => Fate::QueueFull,
+            DropCause::Queue | DropCause::Buffer => Fate::QueueFull,
             DropCause::Aqm => Fate::QueueLaw,
             DropCause::Policer => Fate::Policer,
             DropCause::Loss => Fate::Loss,

@@ -255,6 +255,7 @@ def _notes(results: Results) -> str:
         notes.append("Not all planned runs are here: the command was interrupted.")
     notes += _unfinished(results.flows)
     notes += _strained(results)
+    notes += _deadlocked(results.runs)
     return " ".join(notes)
 
 
@@ -263,6 +264,16 @@ def _strained(results: Results) -> list[str]:
     health = results.manifest["health"]
     warnings = health.get("warnings")
     return [f"Health {health['verdict']}, the first: {warnings[0]}."] if warnings else []
+
+
+def _deadlocked(runs: pl.DataFrame) -> list[str]:
+    """What to say of runs that ended because ports of switches paused each other in a cycle."""
+    if "deadlock" not in runs.columns:
+        return []
+    cycles = runs["deadlock"].drop_nulls()
+    if cycles.is_empty():
+        return []
+    return [f"{cycles.len()} of {runs.height} runs ended in a deadlock of pauses: {cycles[0]}."]
 
 
 def _unfinished(flows: pl.DataFrame) -> list[str]:

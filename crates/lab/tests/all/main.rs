@@ -6,6 +6,8 @@ mod docs;
 mod errors;
 mod fabric;
 mod library;
+mod memory;
+mod pfc;
 mod radio;
 mod routes;
 mod run;

@@ -280,7 +280,9 @@ impl Hosted {
             let Drops { loss, queue, mtu } = &mut drops[direction as usize];
             match record.cause {
                 DropCause::Loss => *loss += 1,
-                DropCause::Queue | DropCause::Aqm | DropCause::Policer => *queue += 1,
+                DropCause::Queue | DropCause::Buffer | DropCause::Aqm | DropCause::Policer => {
+                    *queue += 1;
+                }
                 DropCause::Mtu => *mtu += 1,
             }
         }

@@ -182,8 +182,8 @@ impl<'a> World<'a> {
             Event::Endpoint(id) => self.woken.push((self.wires.net.now, id)),
             Event::Sample => self.run.sample_and_schedule(&mut self.flows, &mut self.wires),
             Event::WarmedUp => self.run.open(&mut self.flows, &mut self.wires),
-            // Radio and flows of many connections exist in the simulator alone.
-            Event::Arrival(_) | Event::Radio | Event::Move => {}
+            // Radio, fabrics and flows of many connections exist in the simulator alone.
+            Event::Arrival(_) | Event::Radio | Event::Move | Event::Port(..) => {}
         }
     }
 

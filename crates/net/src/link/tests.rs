@@ -7,6 +7,7 @@ use super::*;
 use crate::codel::{CodelConfig, CodelLaw};
 use crate::disciplines::QueueConfig;
 use crate::droptail::{Counting, DropTailConfig, Limit};
+use crate::ecn_step::{EcnStepConfig, StepThreshold};
 use crate::impair::Impairments;
 use crate::jitter::{Jitter, Order, Reorder, Spread};
 use crate::loss::{DropList, Numbering};
@@ -384,4 +385,58 @@ fn a_link_that_cannot_be_is_refused_with_key_and_value() {
     let drops = vec![DropList { counts: Numbering::Data, numbers: vec![0] }];
     let impairments = Impairments { drops, ..Impairments::default() };
     assert!(refusal(LinkConfig { impairments, ..slow() }).starts_with("drop = 0"));
+}
+
+/// When each of ten parcels, one every half a millisecond, arrives on a link that takes a millisecond for
+/// each and is paused from 2.5 to 7.2 ms. `touches` says how often it is looked at meanwhile.
+fn paused_for_a_while(config: &LinkConfig, touches: u64) -> Vec<(u64, u64)> {
+    let mut link = link(config);
+    let mut out = Vec::new();
+    for step in 0..=200 {
+        let now = at_us(step * 100);
+        match step {
+            25 => link.pause(now),
+            72 => link.resume(now),
+            _ => {}
+        }
+        if step % 5 == 0 && step < 50 {
+            link.offer(now, Probe::data(step / 5, 1_500));
+        }
+        if touches > 0 && step % touches == 0 {
+            link.backlog(now);
+            out.extend(std::iter::from_fn(|| link.poll(now)).map(|delivery| (step, delivery)));
+        }
+    }
+    let end = at_us(30_000);
+    out.extend(std::iter::from_fn(|| link.poll(end)).map(|delivery| (200, delivery)));
+    link.check().unwrap();
+    out.iter().map(|(_, delivery)| (delivery.parcel.id, delivery.sojourn.as_micros())).collect()
+}
+
+#[test]
+fn a_paused_link_sends_what_it_has_begun_and_goes_on_when_it_is_resumed() {
+    let marking = StepThreshold::Backlog(Limit::Packets(2));
+    let managed = EcnStepConfig { limit: Limit::Infinite, threshold: marking };
+    let managed = LinkConfig { queue: QueueConfig::EcnStep(managed), ..slow() };
+    // Service begins at 0, 1 and 2 ms, and then from 7.2 ms on.
+    let waited = |id: u64| if id < 3 { id * 500 } else { 7_200 + (id - 3) * 1_000 - id * 500 };
+    let expected: Vec<(u64, u64)> = (0..10).map(|id| (id, waited(id))).collect();
+    for config in [slow(), managed] {
+        for touches in [0, 1, 7] {
+            assert_eq!(paused_for_a_while(&config, touches), expected, "touched each {touches}");
+        }
+    }
+}
+
+#[test]
+fn a_link_that_is_paused_while_idle_takes_nothing_and_asks_for_nothing() {
+    let mut link = link(&slow());
+    link.pause(at_us(10));
+    link.offer(at_us(20), Probe::data(0, 1_500));
+    assert_eq!((link.next_time(), link.next_change(at_us(20))), (None, None));
+    assert_eq!(link.backlog(at_us(5_000)).packets, 1);
+    link.resume(at_us(5_000));
+    assert_eq!(link.next_change(at_us(5_000)), Some(at_us(6_000)));
+    assert_eq!(drain(&mut link), [(6_000, 0)]);
+    assert_eq!(link.stats(at_us(9_000)).busy, MS);
 }

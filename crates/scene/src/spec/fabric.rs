@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weir_units::{Duration, Rng};
 
+use super::buffer::BufferSpec;
 use crate::forwarding::Forwarding;
 
 /// A network whose switches choose among links, and between which of its hosts flows run.
@@ -13,6 +14,8 @@ pub struct FabricSpec {
     pub balancing: Balancing,
     /// From what they choose. Its links are the first of the run.
     pub forwarding: Arc<Forwarding>,
+    /// The memory of each switch, where its ports share one.
+    pub buffer: Option<BufferSpec>,
     /// The ends of each flow.
     pub ends: Vec<FabricEnds>,
 }
