@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from importlib.resources import files
 from itertools import product
+from pathlib import Path
 
 import polars as pl
 import pytest
 from made import described
 
+import weir
 from weir import _native
 from weir.cells.protocol import Settings
+from weir.comparison.tables import _notes
 from weir.dynamics.fabric import largest_over_mean, size_groups, worst_queue_ms
 from weir.studies.fabric import measures
 
@@ -90,6 +93,19 @@ def test_ecmp_spreads_flows_over_ways_as_balls_over_bins() -> None:
         assert all(count % each == 0 for count in packets)
         loads.append(max(packets) // each)
     assert (measures.balls_in_bins(loads, 16, 4).mean or 0.0) > 0.01
+
+
+def test_a_deadlock_is_named_below_the_table(tmp_path: Path) -> None:
+    scenario = str(files("weir.studies") / "fabric/ring.toml")
+    results = weir.run(scenario, repeat=2, out=tmp_path, show_progress=False)
+    assert set(results.runs["deadlock"]) <= {"a-b, b-c, c-a", "b-c, c-a, a-b", "c-a, a-b, b-c"}
+    assert "2 of 2 runs ended in a deadlock of pauses: " in _notes(results)
+    label = results.runs["label"][0]
+    assert measures.deadlocks(results, label).mean == 1.0
+    assert measures.dropped(results, label).mean == 0.0
+    assert measures.cycle(results, label) == f"the first: {results.runs['deadlock'][0]}"
+    paused = results.links.filter(pl.col("name") == "a-b")["paused_ratio"]
+    assert paused.is_between(0.5, 1.0).all()
 
 
 def test_every_scenario_of_the_study_can_run() -> None:

@@ -95,6 +95,39 @@ def worst_queue_us(results: Results, label: str) -> Estimate:
     return mean_interval(worst["queue_delay_ms_p99"] * 1e3, (0.0, None))
 
 
+def dropped(results: Results, label: str) -> Estimate:
+    """Packets that switches dropped for lack of memory or of space in a queue, over the seeds."""
+    return mean_interval(
+        _of_links(results, label, (pl.col("dropped_queue") + pl.col("dropped_buffer")).sum()),
+        (0.0, None),
+    )
+
+
+def memory_cells(results: Results, label: str, table: str, row: str) -> Iterator[Cell]:
+    """Drops of switches, and the pauses that prevent them; without PFC there are none to count."""
+    own = results.links.join(_runs(results, label), on="run")
+    yield cell(table, row, "dropped", "packets", dropped(results, label))
+    if own["pauses"].null_count() < own.height:
+        pauses = mean_interval(_of_links(results, label, pl.col("pauses").sum()), (0.0, None))
+        share = mean_interval(_of_links(results, label, pl.col("paused_ratio").max()), (0.0, 1.0))
+        yield cell(table, row, "pauses", "", pauses)
+        yield cell(table, row, "largest share of time paused", "share", share)
+    yield cell(table, row, "queue P99, µs", "us", worst_queue_us(results, label))
+    yield cell(table, row, "last completion, µs", "us", last_us(results, label))
+
+
+def deadlocks(results: Results, label: str) -> Estimate:
+    """The share of runs that ended because ports paused each other in a cycle."""
+    found = results.runs.filter(label=label, status="ok")["deadlock"]
+    return mean_interval(found.is_not_null().cast(pl.Float64), (0.0, 1.0))
+
+
+def cycle(results: Results, label: str) -> str:
+    """The links of the first such cycle; empty without any."""
+    found = results.runs.filter(label=label, status="ok")["deadlock"].drop_nulls()
+    return f"the first: {found[0]}" if found.len() else ""
+
+
 def largest_loads(results: Results, label: str, links: Sequence[str], flows: int) -> list[int]:
     """How many of a run's equal flows the fullest of these links carries, for each seed.
 
@@ -166,6 +199,12 @@ def _joined(classes: Sequence[tuple[float, int]]) -> Iterator[tuple[float, int]]
             yield expected, found
             expected, found = 0.0, 0
     yield expected, found
+
+
+def _of_links(results: Results, label: str, value: pl.Expr) -> list[float | None]:
+    own = results.links.join(_runs(results, label), on="run")
+    found = own.group_by("run", maintain_order=True).agg(value.alias("value"))
+    return found["value"].to_list()
 
 
 def _by_seed(results: Results, label: str, group: str, value: pl.Expr) -> list[float | None]:
