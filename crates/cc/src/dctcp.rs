@@ -132,6 +132,13 @@ impl CongestionController for Dctcp {
 impl Gain {
     /// 1/8.
     pub(crate) const EIGHTH: Self = Self { shift: 3 };
+    /// 1/256.
+    pub(crate) const DCQCN: Self = Self { shift: 8 };
+
+    /// This share of `one`, rounded down.
+    pub(crate) const fn of(self, one: u64) -> u64 {
+        one >> self.shift
+    }
 
     /// `old` moved towards `new` by this share of the way, rounded down.
     pub(crate) fn filtered(self, old: u64, new: u64) -> u64 {

@@ -31,6 +31,8 @@ impl Decimal {
     pub(crate) const SEVEN_TENTHS: Self = Self(700);
     /// 0.8.
     pub(crate) const FOUR_FIFTHS: Self = Self(800);
+    /// 0.875.
+    pub(crate) const SEVEN_EIGHTHS: Self = Self(875);
     pub(crate) const TWO: Self = Self(2_000);
     const MAX: u32 = 1_000_000_000;
 

@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use weir_units::Duration;
+use weir_units::{Duration, Rate};
 
 use super::CatalogueEntry;
 use crate::{Decimal, Gain, MuzhaTable};
@@ -242,6 +242,17 @@ pub(super) fn millis(text: &str, range: RangeInclusive<u64>) -> Option<Duration>
     (time == whole && range.contains(&whole.as_millis())).then_some(whole)
 }
 
+/// A time of whole nanoseconds in `range`, in microseconds.
+pub(super) fn micros(text: &str, range: RangeInclusive<u64>) -> Option<Duration> {
+    let bounds = Duration::from_micros(*range.start())..=Duration::from_micros(*range.end());
+    text.parse().ok().filter(|time| bounds.contains(time))
+}
+
+/// A rate from 1 Mbit/s to 1 Tbit/s.
+pub(super) fn rate(text: &str) -> Option<Rate> {
+    text.parse().ok().filter(|rate| (MIN_RATE..=MAX_RATE).contains(rate))
+}
+
 /// A whole number in `range`.
 pub(super) fn whole(text: &str, range: RangeInclusive<u64>) -> Option<u64> {
     text.parse().ok().filter(|number| range.contains(number))
@@ -283,7 +294,14 @@ impl Shown for Gain {
 
 impl Shown for Duration {
     fn shown(&self) -> Option<String> {
-        Some(format!("{}ms", self.as_millis()))
+        let whole = *self == Duration::from_millis(self.as_millis());
+        Some(if whole { format!("{}ms", self.as_millis()) } else { self.to_string() })
+    }
+}
+
+impl Shown for Rate {
+    fn shown(&self) -> Option<String> {
+        Some(self.to_string())
     }
 }
 
@@ -296,4 +314,6 @@ impl Shown for MuzhaTable {
     }
 }
 
+const MIN_RATE: Rate = Rate::from_mbit(1);
+const MAX_RATE: Rate = Rate::from_mbit(1_000_000);
 const MAX_WINDOW: u64 = 1_000_000;

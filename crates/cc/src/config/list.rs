@@ -8,18 +8,19 @@
 use weir_units::{Bytes, Duration};
 
 use super::describe::{
-    Description, Parameter, controllers, decimal, levels, millis, segments, whole,
+    Description, Parameter, controllers, decimal, levels, micros, millis, rate, segments, whole,
 };
 use super::{CatalogueEntry, CcBuildError};
 use crate::careful_resume::CarefulResume;
 use crate::modified::Modified;
 use crate::{
     AntiEcn, Bbr, Bbr2Ecn, Bbr3Text, Bic, BicShape, BoundedBbr, Cdg, CongestionController, Copa,
-    CopaMode, Cubic, CubicShape, Dctcp, Decimal, Decrease, Fixed, FrReduce, Friendliness, Gain,
-    Highspeed, Htcp, Hybla, Hystart, Idle, Illinois, Increase, KernelName, Ledbat, Lp, Modifiers,
-    Muzha, Muzha2, MuzhaExit, MuzhaOptions, MuzhaRto, MuzhaTable, MuzhaUpdate, Nv, Offsets,
-    Overflow, Parametric, Prague, Rcp, Reno, Reno002, SavedPath, Scalable, Script, Vegas,
-    VegasBounds, Veno, Westwood, Xcp, Yeah,
+    CopaMode, Cubic, CubicShape, Dcqcn, DcqcnShape, DcqcnStart, Dctcp, Decimal, Decrease, Fixed,
+    FrReduce, Friendliness, Gain, Highspeed, Htcp, Hybla, Hystart, Idle, Illinois, Increase,
+    KernelName, Ledbat, Lp, Modifiers, Muzha, Muzha2, MuzhaExit, MuzhaOptions, MuzhaRto,
+    MuzhaTable, MuzhaUpdate, Nv, Offsets, Overflow, Parametric, Prague, Rcp, Reno, Reno002,
+    SavedPath, Scalable, Script, Swift, SwiftTarget, Timely, TimelyShape, Vegas, VegasBounds, Veno,
+    Westwood, Xcp, Yeah,
 };
 
 controllers! {
@@ -186,6 +187,51 @@ controllers! {
                 "alpha0=" alpha { "1", "a share from 0 to 1, three decimals at most", |text| decimal(text, 0..=1_000) },
             ],
             |start, mss| Dctcp::new(start, gain, alpha);
+        /// Swift.
+        Swift {
+            /// What the delay is to be, and how the window follows.
+            target: SwiftTarget = SwiftTarget::DEFAULT,
+        } = "swift", "Swift: keeps the round trip at a target of base + hops * hop, more for small windows; for data centers",
+            ["swift", "swift(base=150ms,ai=2)"], takes [
+                "base=" target.base { "25us", "a time from 1us to 10s", |text| micros(text, 1..=10_000_000) },
+                "hops=" target.hops { "0", "a whole number from 0 to 255", |text| whole(text, 0..=255) },
+                "hop=" target.hop { "1us", "a time from 0us to 10s", |text| micros(text, 0..=10_000_000) },
+                "beta=" target.beta { "0.8", "a share from 0.001 to 1, three decimals at most", |text| decimal(text, 1..=1_000) },
+                "max_mdf=" target.max_mdf { "0.5", "a share from 0.001 to 0.999, three decimals at most", |text| decimal(text, 1..=999) },
+                "ai=" target.ai { "1", "a number from 0.001 to 1000, three decimals at most", |text| decimal(text, 1..=1_000_000) },
+            ],
+            |start, mss| Swift::new(mss, start, target);
+        /// TIMELY.
+        Timely {
+            /// The delays that it goes by, and its steps.
+            shape: TimelyShape = TimelyShape::DEFAULT,
+        } = "timely", "TIMELY: a rate that follows the gradient of the round trip; for data centers",
+            ["timely", "timely(low=120ms,high=200ms,min=100ms,add=1mbit)"], takes [
+                "low=" shape.low { "50us", "a time from 1us to 10s", |text| micros(text, 1..=10_000_000) },
+                "high=" shape.high { "500us", "a time from 1us to 10s", |text| micros(text, 1..=10_000_000) },
+                "min=" shape.min { "20us", "a time from 1us to 10s", |text| micros(text, 1..=10_000_000) },
+                "alpha=" shape.alpha { "0.875", "a share from 0.001 to 1, three decimals at most", |text| decimal(text, 1..=1_000) },
+                "beta=" shape.beta { "0.8", "a share from 0.001 to 1, three decimals at most", |text| decimal(text, 1..=1_000) },
+                "add=" shape.add { "100mbit", "a rate from 1mbit to 1000gbit", rate },
+            ],
+            |start, mss| Timely::new(start, shape);
+        /// DCQCN.
+        Dcqcn {
+            /// Its times, gains and rates.
+            shape: DcqcnShape = DcqcnShape::DEFAULT,
+        } = "dcqcn", "DCQCN: a rate that gives way to ECN marks at most every 50 us, as RDMA cards do; for data centers",
+            ["dcqcn", "dcqcn(timer=55us,start=line,line=10mbit)"], takes [
+                "cnp=" shape.cnp { "50us", "a time from 1us to 10s", |text| micros(text, 1..=10_000_000) },
+                "interval=" shape.interval { "1us", "a time from 1us to 10s", |text| micros(text, 1..=10_000_000) },
+                "g=" shape.g { "1/256", "1, 1/2, 1/4 and so on down to 1/1024", |text| text.parse().ok() },
+                "timer=" shape.timer { "300us", "a time from 1us to 10s", |text| micros(text, 1..=10_000_000) },
+                "ai=" shape.ai { "20mbit", "a rate from 1mbit to 1000gbit", rate },
+                "hai=" shape.hai { "200mbit", "a rate from 1mbit to 1000gbit", rate },
+                "min=" shape.min { "1mbit", "a rate from 1mbit to 1000gbit", rate },
+                "line=" shape.line { "100gbit", "a rate from 1mbit to 1000gbit", rate },
+                "start=" shape.start { DcqcnStart: Slow = "slow" | Line = "line" },
+            ],
+            |start, mss| Dcqcn::new(start, shape);
         /// Prague.
         Prague {
             /// The round trip as whose flows those of shorter ones behave; zero for none.

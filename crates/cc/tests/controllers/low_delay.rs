@@ -189,3 +189,17 @@ fn copa_keeps_one_over_delta_packets_in_the_queue() {
         assert!(share > 0.95, "{controller}: {share}");
     }
 }
+
+/// Swift, algorithm 1: the window rests where the round trip is its target, `150 ms + fs(w)`. With 50 packets per
+/// round trip of 100 ms, `w / 50 * 100 ms` equals it at 76.7 packets.
+#[test]
+fn swift_rests_where_the_round_trip_is_its_target() {
+    let mut path = Path::new("swift(base=150ms)", Conditions::bottleneck(100, 50, 200));
+    path.run(Duration::from_secs(20));
+    for _ in 0..50 {
+        path.run(Duration::from_millis(150));
+        let window = path.cwnd_packets();
+        assert!((75..=78).contains(&window), "{window}");
+    }
+    assert_eq!(path.lost, 0);
+}

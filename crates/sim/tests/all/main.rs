@@ -6,6 +6,7 @@ mod bbr2;
 mod bbr3;
 mod closed_forms;
 mod common;
+mod data_centre;
 mod determinism;
 mod feedback;
 mod heavy_loss;
