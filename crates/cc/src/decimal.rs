@@ -33,6 +33,8 @@ impl Decimal {
     pub(crate) const FOUR_FIFTHS: Self = Self(800);
     /// 0.875.
     pub(crate) const SEVEN_EIGHTHS: Self = Self(875);
+    /// 0.95.
+    pub(crate) const NINETEEN_TWENTIETHS: Self = Self(950);
     pub(crate) const TWO: Self = Self(2_000);
     const MAX: u32 = 1_000_000_000;
 

@@ -45,6 +45,7 @@ mod filter;
 mod fixed;
 mod highspeed;
 pub mod host;
+mod hpcc;
 mod htcp;
 mod hybla;
 mod hystart;
@@ -103,6 +104,7 @@ pub use event::{
 };
 pub use fixed::Fixed;
 pub use highspeed::Highspeed;
+pub use hpcc::{Hpcc, HpccShape};
 pub use htcp::Htcp;
 pub use hybla::Hybla;
 pub use hystart::Hystart;
@@ -124,6 +126,7 @@ pub use swift::{Swift, SwiftTarget};
 pub use timely::{Timely, TimelyShape};
 pub use vegas::{Vegas, VegasBounds};
 pub use veno::Veno;
+use weir_units::feedback::Telemetry;
 use weir_units::{Bytes, Feedback, Rate};
 pub use westwood::Westwood;
 pub use xcp::Xcp;
@@ -243,6 +246,10 @@ pub trait CongestionController: CloneController + std::fmt::Debug + Send + Sync 
     /// Congestion was signalled. Reduce only when `event.first_in_epoch`; a timeout restarts the
     /// window in any case.
     fn on_congestion(&mut self, cx: &mut CcContext<'_>, event: &CongestionEvent);
+
+    /// The acknowledgement that is handled next returns these records of hops, for controllers that
+    /// [`request`](Self::request) [`Feedback::Int`].
+    fn on_telemetry(&mut self, _records: &Telemetry) {}
 
     /// An acknowledgement arrived: what it delivered, before anything else is made of it, so before the
     /// [`on_congestion`](Self::on_congestion) of a loss that it shows and in the state until then (Linux's `pkts_acked`).

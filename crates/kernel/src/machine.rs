@@ -131,7 +131,7 @@ fn missing(what: &str) -> KernelError {
 }
 
 /// Settings of the namespaces of a run. They end with the namespaces.
-pub(super) fn settings<L: Clone + std::fmt::Debug>(
+pub(super) fn settings<L: weir_scene::Load>(
     spec: &RunSpec,
     net: &Network<HeapQueue, L>,
 ) -> Vec<Setting> {
@@ -173,7 +173,7 @@ pub(super) fn describe(settings: &[Setting]) -> String {
 }
 
 /// 4 BDP of the longest route, so that windows never limit.
-fn largest_buffer<L: Clone + std::fmt::Debug>(spec: &RunSpec, net: &Network<HeapQueue, L>) -> u64 {
+fn largest_buffer<L: weir_scene::Load>(spec: &RunSpec, net: &Network<HeapQueue, L>) -> u64 {
     let second = Instant::ZERO + Duration::from_secs(1);
     let per_route = spec.flows.iter().map(|flow| {
         let route = || flow.route_forward.iter().chain(&flow.route_reverse);

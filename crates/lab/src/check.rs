@@ -164,6 +164,7 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
         require(u64::from(mss) <= longest, key("mss"), mss, allowed)?;
     }
     check_levels(flow, section, &scenario.topology)?;
+    check_telemetry(&scenario.topology)?;
     let buffer = (u64::from(mss)..=MAX_WINDOW.get()).contains(&flow.recv_buffer.get());
     let allowed = format!("one mss ({mss} bytes) to {MAX_WINDOW}");
     require(buffer, key("recv_buffer"), flow.recv_buffer, allowed)?;
@@ -202,6 +203,13 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     require(over_links, key("workload.kind"), kind, allowed)?;
     check_hosts(flow, section, &scenario.topology)?;
     flow.workload.check(&key("workload"), flow.carrier())
+}
+
+/// Frames have no space for records of hops.
+fn check_telemetry(topology: &Topology) -> Checked {
+    let int = matches!(topology.radio.feedback, Some(Feedback::Int(_)));
+    let allowed = "only links have telemetry";
+    require(!int, "topology.radio.feedback.kind".to_owned(), "int", allowed)
 }
 
 /// An index is useless to a sender that counts other levels than the router.

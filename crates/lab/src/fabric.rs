@@ -9,6 +9,7 @@ use weir_units::Rate;
 
 use crate::direction::{Direction, FULL_PACKET, mean_rate, shape};
 use crate::error::{Checked, require};
+use crate::feedback::Feedback;
 use crate::flow::Flow;
 use crate::queue;
 use crate::topology::{Node, Topology, TopologyKind};
@@ -141,6 +142,7 @@ fn link(topology: &Topology, tier: Tier, direction: &Direction) -> LinkConfig {
     let of_host = topology.host_queue.as_ref().filter(|_| tier == Tier::Host);
     let written = direction.queue.as_ref().or(of_host).or(topology.queue.as_ref());
     let mut config = LinkConfig {
+        feedback: topology.feedback.as_ref().map(Feedback::config),
         queue: queue::config(
             written,
             mean_rate(direction, rate),

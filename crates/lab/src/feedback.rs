@@ -21,6 +21,7 @@ kinds! {
         QuickStart(QuickStart) = "quick-start", "approves rates to start with (RFC 4782), for flows with quick_start";
         Xcp(Explicit) = "xcp", "says by how much each sender changes its rate, for xcp";
         Rcp(Explicit) = "rcp", "sets one rate for all flows, for rcp";
+        Int(Telemetry) = "int", "records time, bytes, queue and rate of each link in packets, for hpcc";
     }
 }
 
@@ -72,6 +73,11 @@ section! {
     }
 }
 
+section! {
+    /// In-band telemetry.
+    pub struct Telemetry {}
+}
+
 words! {
     Signal { Service = "service", Medium = "medium" }
 }
@@ -101,6 +107,7 @@ impl Feedback {
             }
             Self::Xcp(agent) => FeedbackConfig::Xcp(XcpConfig { capacity: agent.capacity.0 }),
             Self::Rcp(agent) => FeedbackConfig::Rcp(RcpConfig { capacity: agent.capacity.0 }),
+            Self::Int(_) => FeedbackConfig::Int,
         }
     }
 

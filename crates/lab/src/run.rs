@@ -4,7 +4,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use weir_cc::CcConfig;
-use weir_scene::{Router, RunSpec, TransportSpec, Workload};
+use weir_net::FeedbackConfig;
+use weir_scene::{LinkSpec, Router, RunSpec, TransportSpec, Workload};
 use weir_sim::Simulation;
 use weir_units::known;
 
@@ -99,6 +100,15 @@ pub(crate) fn check_host(spec: &RunSpec, world: World) -> Result<(), ScenarioErr
     if spec.fabric.is_some() && world != World::Sim {
         let message = "not allowed here; only world sim has switches that choose among links";
         return Err(ScenarioError::nowhere(Problem::new("topology.routing", message)));
+    }
+    let is_int = |link: &&LinkSpec| link.config.feedback == Some(FeedbackConfig::Int);
+    if let Some(link) = spec.links.iter().find(is_int).filter(|_| world != World::Sim) {
+        let message = format!(
+            "{}: feedback.kind = 'int' is not allowed here; only world sim has packets with space for \
+             telemetry",
+            link.name
+        );
+        return Err(ScenarioError::nowhere(Problem::new("", message)));
     }
     if spec.radio.is_none() || world == World::Sim {
         return Ok(());

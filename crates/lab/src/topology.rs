@@ -26,9 +26,9 @@ section! {
         /// discipline as in `{ kind = "codel" }`. Default: `1bdp` (the rate times `rtt`; in a fabric, the
         /// longest round trip), `64kib` for the relay of a laboratory, or none where switches have a `buffer`.
         queue: Option<Queue> = None => QUEUED,
-        /// Feedback of each bottleneck to the senders of passing packets, as in `{ kind = "drai" }`; by
+        /// Feedback of each bottleneck, or of each port of a fabric, to the senders of passing packets, as in `{ kind = "drai" }`; by
         /// default none.
-        feedback: Option<Feedback> = None => BOTTLENECK,
+        feedback: Option<Feedback> = None => RATED,
         /// Makes the bottleneck a token bucket of this size, filled at `rate`: packets are sent at once
         /// while there are tokens (Linux's `tbf`).
         burst: Option<Bytes> = None => BOTTLENECK,

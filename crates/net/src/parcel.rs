@@ -1,6 +1,7 @@
 //! What a path piece needs to know of the packet that it carries.
 
 pub use weir_units::Ecn;
+use weir_units::feedback::Telemetry;
 use weir_units::{Bytes, Duration, Feedback};
 
 /// A packet on its way, as links and queues see it: a simulated segment or a real datagram.
@@ -94,6 +95,11 @@ pub trait Parcel {
         None
     }
 
+    /// Where the hops of its way record themselves, if it has space for that.
+    fn telemetry(&mut self) -> Option<&mut Telemetry> {
+        None
+    }
+
     /// Damages it, so that its checksum will not match.
     fn corrupt(&mut self);
 
@@ -156,6 +162,11 @@ impl<P: Parcel> Parcel for Box<P> {
     #[inline]
     fn feedback(&mut self) -> Option<&mut Feedback> {
         (**self).feedback()
+    }
+
+    #[inline]
+    fn telemetry(&mut self) -> Option<&mut Telemetry> {
+        (**self).telemetry()
     }
 
     #[inline]

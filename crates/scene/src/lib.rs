@@ -63,7 +63,7 @@ pub use link::{CaptureFilter, HostedLink, LinkCrossing, LinkEnd, PacketLink};
 pub use medium::Medium;
 pub use network::Network;
 pub use outcome::Outcome;
-pub use packet::{Body, Direction, IP_HEADER, Packet, UDP_HEADER};
+pub use packet::{Body, Direction, IP_HEADER, Load, Packet, UDP_HEADER};
 pub use program::{ProcessSpec, ProgramCommands, ProgramEnd, ProgramSpec, Readiness};
 pub use queue::{Event, EventQueue, HeapQueue, PortEvent, WheelQueue};
 pub use radio::{HostedRadio, RadioOutput};

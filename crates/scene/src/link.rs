@@ -6,6 +6,7 @@ use weir_units::{Instant, stream};
 use crate::check::LinkChecks;
 use crate::error::SpecError;
 use crate::meter::LinkMeter;
+use crate::packet::Load;
 use crate::packet::{Body, Packet};
 use crate::spec::LinkSpec;
 
@@ -70,7 +71,7 @@ pub enum LinkEnd {
 /// Capacity for the drops of a single step.
 const DROP_LOG: usize = 1 << 16;
 
-impl<L: Clone> HostedLink<L> {
+impl<L: Load> HostedLink<L> {
     pub(crate) fn new(spec: &LinkSpec, seed: u64) -> Result<Self, SpecError> {
         let named = |purpose: &'static str| stream(seed, &format!("link {} {purpose}", spec.name));
         let mut link = Link::new(&spec.config, named)

@@ -1,14 +1,13 @@
 //! What lies between the two ends of a flow.
 
-use std::fmt::Debug;
-
 use weir_transport::Arrived;
 use weir_units::Instant;
+use weir_units::feedback::Telemetry;
 
 use crate::check::check_placement;
 use crate::link::PacketLink;
 use crate::network::Network;
-use crate::packet::{Direction, Packet};
+use crate::packet::{Direction, Load, Packet};
 use crate::queue::EventQueue;
 use crate::run_log::RunLog;
 use crate::side::Side;
@@ -20,7 +19,7 @@ pub trait Medium {
     type Queue: EventQueue;
 
     /// What its packets carry besides their description: nothing, or real bytes.
-    type Load: Clone + Debug;
+    type Load: Load;
 
     /// Its links.
     fn net(&self) -> &Network<Self::Queue, Self::Load>;
@@ -30,6 +29,16 @@ pub trait Medium {
 
     /// Takes a packet from one end of its flow to the other.
     fn send(&mut self, packet: Packet);
+
+    /// As [`send`](Self::send), with records of hops that the packet returns, where packets carry any.
+    fn send_with(&mut self, packet: Packet, _records: &Telemetry) {
+        self.send(packet);
+    }
+
+    /// The records of hops of the packet that is being handed over.
+    fn records(&self) -> Option<Telemetry> {
+        None
+    }
 
     /// Wakes one end of `flow` at `at`. Nothing is ever cancelled: an end ignores a wake-up that it
     /// no longer waits for.
@@ -78,6 +87,36 @@ pub trait Medium {
     fn log(&mut self, flow: u32, kind: &'static str, detail: &str) {
         let now = self.now();
         self.notes().log.flow(now, flow, kind, detail);
+    }
+}
+
+/// As without telemetry, but for each hop's record.
+impl<Q: EventQueue> Medium for Network<Q, Telemetry> {
+    type Queue = Q;
+    type Load = Telemetry;
+
+    fn net(&self) -> &Self {
+        self
+    }
+
+    fn net_mut(&mut self) -> &mut Self {
+        self
+    }
+
+    fn send(&mut self, packet: Packet) {
+        self.forward(packet.with(Telemetry::default()));
+    }
+
+    fn send_with(&mut self, packet: Packet, records: &Telemetry) {
+        self.forward(packet.with(*records));
+    }
+
+    fn records(&self) -> Option<Telemetry> {
+        self.arrived
+    }
+
+    fn wake(&mut self, at: Instant, flow: u32, side: Side) {
+        self.wake_end(at, flow, side);
     }
 }
 

@@ -31,6 +31,7 @@ use self::pfc::{PAUSE_FRAME, Pfc};
 use self::stops::Stop;
 use crate::forwarding::Forwarding;
 use crate::link::HostedLink;
+use crate::packet::Load;
 use crate::queue::{Event, PortEvent};
 use crate::spec::{BufferSpec, FabricSpec, LinkSpec};
 
@@ -102,7 +103,7 @@ impl SwitchMemory {
     }
 
     /// Whether the port of link `index` takes a packet of this length that comes over link `from`.
-    pub(crate) fn admits<L: Clone>(
+    pub(crate) fn admits<L: Load>(
         &mut self,
         now: Instant,
         links: &mut [HostedLink<L>],
@@ -122,7 +123,7 @@ impl SwitchMemory {
     ///
     /// # Errors
     /// If its switch holds more than it has memory for.
-    pub(crate) fn on_offered<L: Clone>(
+    pub(crate) fn on_offered<L: Load>(
         &mut self,
         now: Instant,
         links: &mut [HostedLink<L>],
@@ -162,7 +163,7 @@ impl SwitchMemory {
     }
 
     /// Something happened at the port of link `index`.
-    pub(crate) fn on_event<L: Clone>(
+    pub(crate) fn on_event<L: Load>(
         &mut self,
         now: Instant,
         links: &mut [HostedLink<L>],
@@ -223,7 +224,7 @@ impl SwitchMemory {
     ///
     /// # Errors
     /// Says which switch's memory does not add up.
-    pub(crate) fn check<L: Clone>(
+    pub(crate) fn check<L: Load>(
         &mut self,
         now: Instant,
         links: &mut [HostedLink<L>],
@@ -260,7 +261,7 @@ impl SwitchMemory {
     }
 
     /// Updates what a port holds.
-    fn look_at<L: Clone>(&mut self, now: Instant, links: &mut [HostedLink<L>], index: u32) {
+    fn look_at<L: Load>(&mut self, now: Instant, links: &mut [HostedLink<L>], index: u32) {
         let port = &mut self.ports[index as usize];
         let Some(switch) = port.switch else { return };
         let backlog = links[index as usize].link.backlog(now);
@@ -272,14 +273,14 @@ impl SwitchMemory {
         }
     }
 
-    fn look_at_all<L: Clone>(&mut self, now: Instant, links: &mut [HostedLink<L>], switch: u32) {
+    fn look_at_all<L: Load>(&mut self, now: Instant, links: &mut [HostedLink<L>], switch: u32) {
         for place in 0..self.switches[switch as usize].ports.len() {
             let port = self.switches[switch as usize].ports[place];
             self.look_at(now, links, port);
         }
     }
 
-    fn pause_if_due<L: Clone>(&mut self, now: Instant, links: &mut [HostedLink<L>], from: u32) {
+    fn pause_if_due<L: Load>(&mut self, now: Instant, links: &mut [HostedLink<L>], from: u32) {
         let Some(pfc) = self.pfc.as_mut().filter(|pfc| pfc.has_to_pause(from)) else { return };
         let transmission = links[from as usize].link.time_of(now, PAUSE_FRAME).unwrap_or_default();
         let arrival = pfc.pause(now, from, transmission);
@@ -294,12 +295,7 @@ impl SwitchMemory {
     }
 
     /// Resumes the neighbours of the switch of port `index` that may send again.
-    fn resume_those_due<L: Clone>(
-        &mut self,
-        now: Instant,
-        links: &mut [HostedLink<L>],
-        index: u32,
-    ) {
+    fn resume_those_due<L: Load>(&mut self, now: Instant, links: &mut [HostedLink<L>], index: u32) {
         let Some(switch) = self.ports[index as usize].switch else { return };
         let Some(pfc) = &mut self.pfc else { return };
         while let Some(link) = pfc.next_to_resume(switch) {
@@ -312,7 +308,7 @@ impl SwitchMemory {
     }
 
     /// Sees to it that the next departure from a port has an event while a neighbour of its switch pauses.
-    fn follow<L: Clone>(&mut self, now: Instant, links: &mut [HostedLink<L>], index: u32) {
+    fn follow<L: Load>(&mut self, now: Instant, links: &mut [HostedLink<L>], index: u32) {
         let port = &mut self.ports[index as usize];
         let Some(pfc) = &self.pfc else { return };
         let pauses = port.switch.is_some_and(|own| !pfc.switches[own as usize].pausing.is_empty());
@@ -334,7 +330,7 @@ impl SwitchMemory {
         }
     }
 
-    fn look_for_cycle<L: Clone>(&mut self, now: Instant, links: &mut [HostedLink<L>], index: u32) {
+    fn look_for_cycle<L: Load>(&mut self, now: Instant, links: &mut [HostedLink<L>], index: u32) {
         let stop = &mut self.ports[index as usize].stop;
         stop.is_watched = false;
         let Some(since) = stop.since() else { return };

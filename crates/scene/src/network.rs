@@ -3,9 +3,9 @@
 mod switches;
 
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 
 use weir_radio::Notice;
+use weir_units::feedback::Telemetry;
 use weir_units::{Duration, Instant, Rng};
 
 use crate::balancer::{Balancer, CHOSEN};
@@ -14,6 +14,7 @@ use crate::error::SpecError;
 use crate::forwarding::Forwarding;
 use crate::link::{HostedLink, PacketLink};
 use crate::memory::SwitchMemory;
+use crate::packet::Load;
 use crate::packet::{Direction, Packet};
 use crate::queue::{Event, EventQueue};
 use crate::radio::{HostedRadio, Medium, RadioOutput, reason_name};
@@ -22,7 +23,7 @@ use crate::side::{Side, wake_up};
 use crate::spec::{FlowSpec, HostPair, LinkSpec, RunSpec};
 
 /// Everything that flows share.
-pub struct Network<Q, L: Debug = ()> {
+pub struct Network<Q, L: Load = ()> {
     /// The time: that of the event at hand.
     pub now: Instant,
     /// The links, as the description orders them.
@@ -47,6 +48,8 @@ pub struct Network<Q, L: Debug = ()> {
     drawn_routes: BTreeMap<[u8; 2], u32>,
     /// Where flows go over radio in place of links.
     radio: Option<Box<dyn Medium<L>>>,
+    /// The records of hops of the packet that is being handed over, where packets carry any.
+    pub arrived: Option<Telemetry>,
     /// When the pending event of the radio network is due; one at any other time is outdated.
     radio_armed: Option<Instant>,
     /// Nothing happens from here on.
@@ -80,7 +83,7 @@ impl<Q: EventQueue> Network<Q> {
     }
 }
 
-impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
+impl<Q: EventQueue, L: Load> Network<Q, L> {
     /// The links of `spec`, empty, and no event; no radio network. All randomness comes from `seed`.
     ///
     /// # Errors
@@ -113,6 +116,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
             memory,
             drawn_routes: BTreeMap::new(),
             radio: None,
+            arrived: None,
             radio_armed: None,
             end,
             hash: TraceHash::default(),
@@ -460,7 +464,7 @@ impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
 }
 
 #[cold]
-fn note_drops<L: Clone>(notes: &mut RunLog, index: u32, link: &mut HostedLink<L>) {
+fn note_drops<L: Load>(notes: &mut RunLog, index: u32, link: &mut HostedLink<L>) {
     link.drain_drops(|record| {
         if record.is_forward && record.carries_data {
             notes.dropped_data[record.flow as usize] += 1;

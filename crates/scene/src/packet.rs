@@ -1,7 +1,10 @@
 //! A packet on its way through the network.
 
+use std::fmt::Debug;
+
 use weir_net::{Ecn, Hosts, Parcel};
 use weir_transport::Segment;
+use weir_units::feedback::Telemetry;
 use weir_units::{Bytes, Duration, Feedback, Instant};
 
 /// A packet: the description of a segment or a datagram, and with it a load: nothing where time is
@@ -31,6 +34,29 @@ pub struct Packet<L = ()> {
     pub body: Body,
     /// Its bytes, if they are real.
     pub load: L,
+}
+
+/// What a packet carries besides its description: nothing, real bytes, or telemetry.
+pub trait Load: Clone + Debug {
+    /// Whether its packets carry telemetry.
+    const HAS_TELEMETRY: bool = false;
+
+    /// Where hops record themselves.
+    fn telemetry(&mut self) -> Option<&mut Telemetry> {
+        None
+    }
+}
+
+impl Load for () {}
+
+impl Load for Vec<u8> {}
+
+impl Load for Telemetry {
+    const HAS_TELEMETRY: bool = true;
+
+    fn telemetry(&mut self) -> Option<&mut Telemetry> {
+        Some(self)
+    }
 }
 
 /// Which way a packet travels on its flow.
@@ -125,7 +151,7 @@ impl<L> Packet<L> {
     }
 }
 
-impl<L> Parcel for Packet<L> {
+impl<L: Load> Parcel for Packet<L> {
     fn len(&self) -> Bytes {
         Bytes(u64::from(self.ip_len))
     }
@@ -178,6 +204,10 @@ impl<L> Parcel for Packet<L> {
             Body::Segment { segment, .. } => segment.options.feedback.as_mut(),
             Body::Datagram { .. } | Body::Foreign { .. } => None,
         }
+    }
+
+    fn telemetry(&mut self) -> Option<&mut Telemetry> {
+        self.load.telemetry()
     }
 
     fn corrupt(&mut self) {

@@ -5,6 +5,7 @@ use weir_trace::{LinkRow, QueueRow};
 use weir_units::{Bytes, Duration, Instant};
 
 use crate::link::HostedLink;
+use crate::packet::Load;
 use crate::spec::LinkSpec;
 
 /// The state of a link's counters at earlier times.
@@ -28,14 +29,14 @@ struct LinkSample {
 
 impl LinkProbe {
     /// The warm-up is over.
-    pub(crate) fn open<L: Clone>(&mut self, now: Instant, link: &mut HostedLink<L>) {
+    pub(crate) fn open<L: Load>(&mut self, now: Instant, link: &mut HostedLink<L>) {
         self.opened = LinkSample::take(now, link);
         link.link.restart_peaks(now);
         link.meter.restart();
     }
 
     /// Checks the link's counters, and that it sent no more than it could since the last check.
-    pub(crate) fn check<L: Clone>(
+    pub(crate) fn check<L: Load>(
         &mut self,
         now: Instant,
         link: &mut HostedLink<L>,
@@ -56,7 +57,7 @@ impl LinkProbe {
     }
 
     /// A row of table `queues`.
-    pub(crate) fn sample<L: Clone>(
+    pub(crate) fn sample<L: Load>(
         &mut self,
         index: u32,
         now: Instant,
@@ -78,7 +79,7 @@ impl LinkProbe {
     }
 
     /// The row of table `links`.
-    pub(crate) fn row<L: Clone>(
+    pub(crate) fn row<L: Load>(
         &self,
         index: u32,
         spec: &LinkSpec,
@@ -123,14 +124,14 @@ fn busy(spec: &LinkSpec, stats: &Stats, span: Duration) -> Option<f64> {
 }
 
 impl LinkSample {
-    fn take<L: Clone>(now: Instant, link: &mut HostedLink<L>) -> Self {
+    fn take<L: Load>(now: Instant, link: &mut HostedLink<L>) -> Self {
         let stats = link.link.stats(now);
         Self { at: now, stats, sent: link.link.sent(now), ready: link.link.ready(now) }
     }
 
     /// Bytes sent since `before` over what the link could have sent, which is more than its rate allows where
     /// a token bucket had tokens.
-    fn utilisation<L: Clone>(&self, before: &Self, link: &HostedLink<L>) -> Option<f64> {
+    fn utilisation<L: Load>(&self, before: &Self, link: &HostedLink<L>) -> Option<f64> {
         let capacity = link.link.capacity(before.at, self.at)? + before.ready;
         let sent = self.sent.saturating_sub(before.sent);
         (capacity > Bytes::ZERO).then(|| sent.get() as f64 / capacity.get() as f64)

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Debug;
 
 use weir_net::Service;
 use weir_trace::{ArrivalRow, FlowRow, LinkRow, QueueRow, SampleRow, SummaryRow, jain_index};
@@ -13,6 +12,7 @@ use crate::flow::Flow;
 use crate::link::HostedLink;
 use crate::network::Network;
 use crate::outcome::Outcome;
+use crate::packet::Load;
 use crate::probe::LinkProbe;
 use crate::queue::EventQueue;
 use crate::run_log::RunLog;
@@ -27,7 +27,7 @@ pub(crate) struct Recorder {
 }
 
 /// Final state of a run, from which the result tables are built.
-pub(crate) struct RunEnd<'a, Q, L: Debug> {
+pub(crate) struct RunEnd<'a, Q, L: Load> {
     /// Its description.
     pub(crate) spec: &'a RunSpec,
     /// Its flows, whose own statistics are complete.
@@ -46,14 +46,14 @@ impl Recorder {
     }
 
     /// The warm-up is over: what comes before `now` is left out of every figure about links.
-    pub(crate) fn open<L: Clone>(&mut self, now: Instant, links: &mut [HostedLink<L>]) {
+    pub(crate) fn open<L: Load>(&mut self, now: Instant, links: &mut [HostedLink<L>]) {
         for (probe, link) in self.probes.iter_mut().zip(links) {
             probe.open(now, link);
         }
     }
 
     /// Takes a row for each flow and each monitored link, and checks every link.
-    pub(crate) fn sample<L: Clone>(
+    pub(crate) fn sample<L: Load>(
         &mut self,
         now: Instant,
         spec: &RunSpec,
@@ -74,7 +74,7 @@ impl Recorder {
     }
 
     /// Checks every link once more: says which did what it cannot.
-    pub(crate) fn check<L: Clone>(
+    pub(crate) fn check<L: Load>(
         &mut self,
         now: Instant,
         spec: &RunSpec,
@@ -97,10 +97,7 @@ impl Recorder {
     }
 
     /// The result tables.
-    pub(crate) fn close<Q: EventQueue, L: Clone + Debug>(
-        self,
-        closing: RunEnd<'_, Q, L>,
-    ) -> Outcome {
+    pub(crate) fn close<Q: EventQueue, L: Load>(self, closing: RunEnd<'_, Q, L>) -> Outcome {
         let RunEnd { spec, flows, mut net, events } = closing;
         let rows: Vec<FlowRow> = (0u32..)
             .zip(flows.iter())
@@ -147,11 +144,7 @@ impl Recorder {
 }
 
 /// Fills in how often and for which share of the time ports paused, where they do.
-fn add_pauses<Q: EventQueue, L: Clone + Debug>(
-    rows: &mut [LinkRow],
-    net: &Network<Q, L>,
-    span: Duration,
-) {
+fn add_pauses<Q: EventQueue, L: Load>(rows: &mut [LinkRow], net: &Network<Q, L>, span: Duration) {
     for (index, row) in (0u32..).zip(rows) {
         let Some((count, paused)) = net.pauses(index) else { continue };
         row.pauses = Some(count);
@@ -165,7 +158,7 @@ fn names(spec: &RunSpec, links: &[u32]) -> String {
     names.collect::<Vec<_>>().join(", ")
 }
 
-fn flow_row<Q: EventQueue, L: Clone + Debug>(
+fn flow_row<Q: EventQueue, L: Load>(
     index: u32,
     described: &FlowSpec,
     flow: &Flow,
@@ -188,7 +181,7 @@ fn flow_row<Q: EventQueue, L: Clone + Debug>(
 }
 
 /// The links that a flow crosses forward and back; where switches choose, the fastest that it may.
-fn route<'a, Q: EventQueue, L: Clone + Debug>(
+fn route<'a, Q: EventQueue, L: Load>(
     described: &'a FlowSpec,
     ends: Option<HostPair>,
     spec: &RunSpec,
@@ -205,7 +198,7 @@ fn route<'a, Q: EventQueue, L: Clone + Debug>(
 }
 
 /// The capacity of the monitored link on a route, or else of the slowest.
-fn capacity_mbps<Q, L: Clone + Debug>(
+fn capacity_mbps<Q, L: Load>(
     route: &[usize],
     spec: &RunSpec,
     net: &Network<Q, L>,
@@ -218,7 +211,7 @@ fn capacity_mbps<Q, L: Clone + Debug>(
 }
 
 /// The capacity of the slowest link of a route.
-fn slowest_mbps<Q, L: Clone + Debug>(
+fn slowest_mbps<Q, L: Load>(
     route: &[usize],
     net: &Network<Q, L>,
     from: Instant,
@@ -233,7 +226,7 @@ fn slowest_mbps<Q, L: Clone + Debug>(
 }
 
 /// What remains of the connections of flows of many.
-fn arrivals<Q: EventQueue, L: Clone + Debug>(
+fn arrivals<Q: EventQueue, L: Load>(
     spec: &RunSpec,
     flows: &mut [Flow],
     net: &Network<Q, L>,
@@ -256,7 +249,7 @@ fn arrivals<Q: EventQueue, L: Clone + Debug>(
 
 /// A transfer's completion time over what it would be if nothing was in its way: `size / rate` and a
 /// round trip.
-fn slowdown<Q, L: Clone + Debug>(
+fn slowdown<Q, L: Load>(
     size: Bytes,
     (from, to): (Instant, Instant),
     [forward, reverse]: &[Cow<'_, [usize]>; 2],

@@ -7,14 +7,15 @@ use weir_transport::{
     Config, Connection, Event, Flags, HostProfile, LimitingEnd, PathEvent, Segment, Snapshot,
     Stats, Transmit, WindowLimit,
 };
-use weir_units::{Bytes, Duration, Feedback, Instant, Rate, Rng};
+use weir_units::feedback::Telemetry;
+use weir_units::{Bytes, Duration, Echo, Feedback, Instant, Rate, Rng};
 
 use crate::app::Client;
 use crate::check::{StreamCheck, WindowCheck, check_in_flight};
 use crate::flow_stats::{FlowEnd, Totals};
 use crate::last_sample::LastSample;
 use crate::medium::Medium;
-use crate::packet::{Body, IP_HEADER, Packet};
+use crate::packet::{Body, IP_HEADER, Load, Packet};
 use crate::side::Side;
 use crate::spec::{HostPair, Workload};
 use crate::stream_flow::StreamFlow;
@@ -69,6 +70,8 @@ struct End {
     stream: StreamCheck,
     /// The window and the state of the recovery epoch after the previous event.
     last: (Bytes, RecoveryState),
+    /// Records of hops that the next acknowledgement returns.
+    records: Option<Box<Telemetry>>,
 }
 
 impl ReliableFlow {
@@ -121,6 +124,9 @@ impl ReliableFlow {
             self.acks.push(ack_row(self.stream.index, net.now(), &end.conn));
         }
         end.window.on_received(segment);
+        if M::Load::HAS_TELEMETRY {
+            end.on_records(segment, net.records());
+        }
         if reads_hops(side, &self.config) && packet.hop != self.hops[side as usize] {
             self.hops[side as usize] = packet.hop;
             end.conn.handle_path_event(net.now(), PathEvent::Hops(packet.hop));
@@ -246,7 +252,13 @@ impl ReliableFlow {
         let now = net.now();
         let end = |conn: Connection| {
             let last = (conn.flight().cwnd, RecoveryState::Open);
-            End { conn, window: WindowCheck::default(), stream: StreamCheck::default(), last }
+            End {
+                conn,
+                window: WindowCheck::default(),
+                stream: StreamCheck::default(),
+                last,
+                records: None,
+            }
         };
         let sender = Connection::connect(&self.config, now, ours);
         let receiver = Connection::listen(&self.config, theirs);
@@ -363,7 +375,7 @@ impl ReliableFlow {
 
     fn transmit<M: Medium>(&mut self, side: Side, net: &mut M) {
         let Some(ends) = &mut self.ends else { return };
-        let End { conn, window, last, .. } = &mut ends[side as usize];
+        let End { conn, window, last, records, .. } = &mut ends[side as usize];
         let now = net.now();
         let mut sent = 0;
         let mut resends = net.notes().resends(conn.stats());
@@ -386,7 +398,11 @@ impl ReliableFlow {
                 net.notes().on_sent(&packet, before, now.unwrap_or(before));
                 resends = now;
             }
-            net.send(packet);
+            match records.take_if(|_| M::Load::HAS_TELEMETRY && returns_records(&transmit.segment))
+            {
+                Some(records) => net.send_with(packet, &records),
+                None => net.send(packet),
+            }
         }
         if side == Side::Receiver && sent == 0 {
             return;
@@ -423,6 +439,26 @@ impl ReliableFlow {
         }
         totals
     }
+}
+
+impl End {
+    /// A packet came with records of the hops that it or an earlier one in the other direction has passed.
+    fn on_records(&mut self, segment: &Segment, records: Option<Telemetry>) {
+        match (segment.options.feedback, records) {
+            (Some(Feedback::Int), Some(records)) => self.records = Some(Box::new(records)),
+            _ if returns_records(segment) => {
+                if let Some(records) = records {
+                    self.conn.handle_telemetry(&records);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether a packet with this segment has space for records that it returns: hops do not record themselves in it.
+fn returns_records(segment: &Segment) -> bool {
+    segment.options.echo == Some(Echo::Int) && segment.options.feedback.is_none()
 }
 
 /// Whether the end at `side` learns the length of its route.

@@ -1,7 +1,6 @@
 //! What every world does around its flows: it opens the recorder when the warm-up is over, takes samples, and
 //! ends the run with its checks and tables.
 
-use std::fmt::Debug;
 use std::ops::Deref;
 
 use weir_trace::{QueueRow, SampleRow};
@@ -13,6 +12,7 @@ use crate::flow_table::FlowTable;
 use crate::medium::Medium;
 use crate::network::Network;
 use crate::outcome::Outcome;
+use crate::packet::Load;
 use crate::queue::{Event, EventQueue};
 use crate::recorder::{Recorder, RunEnd};
 use crate::spec::RunSpec;
@@ -37,7 +37,7 @@ impl<S: Deref<Target = RunSpec>> Run<S> {
     }
 
     /// Adds the events that end the warm-up and take the first sample.
-    pub fn schedule<Q: EventQueue, L: Clone + Debug>(&self, net: &mut Network<Q, L>) {
+    pub fn schedule<Q: EventQueue, L: Load>(&self, net: &mut Network<Q, L>) {
         net.schedule(self.warmed_up(), Event::WarmedUp);
         if let Some(at) = self.first_sample() {
             net.schedule(at, Event::Sample);
@@ -60,7 +60,7 @@ impl<S: Deref<Target = RunSpec>> Run<S> {
     }
 
     /// The warm-up is over: links are measured from now on.
-    pub fn open_links<Q: EventQueue, L: Clone + Debug>(&mut self, net: &mut Network<Q, L>) {
+    pub fn open_links<Q: EventQueue, L: Load>(&mut self, net: &mut Network<Q, L>) {
         self.recorder.open(net.now, &mut net.links);
         net.restart_memory();
     }
@@ -72,7 +72,7 @@ impl<S: Deref<Target = RunSpec>> Run<S> {
     }
 
     /// Takes a sample of flows and links; returns when the next is due, if any is.
-    pub fn sample<Q: EventQueue, L: Clone + Debug>(
+    pub fn sample<Q: EventQueue, L: Load>(
         &mut self,
         flows: &mut [Flow],
         net: &mut Network<Q, L>,
@@ -97,7 +97,7 @@ impl<S: Deref<Target = RunSpec>> Run<S> {
     ///
     /// # Errors
     /// Says what did what it cannot.
-    pub fn check<Q: EventQueue, L: Clone + Debug>(
+    pub fn check<Q: EventQueue, L: Load>(
         &mut self,
         net: &mut Network<Q, L>,
     ) -> Result<(), Violation> {
@@ -130,11 +130,7 @@ impl<S: Deref<Target = RunSpec>> Run<S> {
     }
 
     /// The result tables of flows whose statistics are final.
-    pub fn close<Q: EventQueue, L: Clone + Debug>(
-        self,
-        flows: &mut [Flow],
-        net: Network<Q, L>,
-    ) -> Outcome {
+    pub fn close<Q: EventQueue, L: Load>(self, flows: &mut [Flow], net: Network<Q, L>) -> Outcome {
         let Self { spec, events, recorder, .. } = self;
         recorder.close(RunEnd { spec: &spec, flows, net, events })
     }

@@ -2,12 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use weir_scene::{HeapQueue, Outcome, RunSpec, WheelQueue, validate};
+use weir_scene::{EventQueue, HeapQueue, Outcome, RunSpec, WheelQueue, validate};
 use weir_units::Instant;
+use weir_units::feedback::Telemetry;
 
 use crate::error::SimError;
 use crate::tap::{PacketTap, Untapped};
-use crate::world::World;
+use crate::world::{World, has_telemetry};
 
 /// Which implementation holds the events; results do not depend on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,13 +45,22 @@ pub fn run_with(spec: &RunSpec, seed: u64, options: &RunOptions) -> Result<Outco
     validate(spec)?;
     let mut unwatched = |_| ControlFlow::Continue(());
     match options.queue {
-        QueueKind::Heap => {
-            World::<_, HeapQueue>::new(spec, seed)?.run(&mut Untapped, &mut unwatched)
-        }
-        QueueKind::Wheel => {
-            World::<_, WheelQueue>::new(spec, seed)?.run(&mut Untapped, &mut unwatched)
-        }
+        QueueKind::Heap => simulate::<HeapQueue>(spec, seed, &mut Untapped, &mut unwatched),
+        QueueKind::Wheel => simulate::<WheelQueue>(spec, seed, &mut Untapped, &mut unwatched),
     }
+}
+
+/// Runs what is sound, with or without telemetry.
+fn simulate<Q: EventQueue>(
+    spec: &RunSpec,
+    seed: u64,
+    tap: &mut dyn PacketTap,
+    watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
+) -> Result<Outcome, SimError> {
+    if has_telemetry(spec) {
+        return World::<_, Q, Telemetry>::new(spec, seed)?.run(tap, watch);
+    }
+    World::<_, Q>::new(spec, seed)?.run(tap, watch)
 }
 
 /// Runs `spec` and passes the time to `watch` now and then, which may stop the run. It
@@ -64,7 +74,7 @@ pub fn run_watched(
     watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Outcome, SimError> {
     validate(spec)?;
-    World::<_, WheelQueue>::new(spec, seed)?.run(&mut Untapped, watch)
+    simulate::<WheelQueue>(spec, seed, &mut Untapped, watch)
 }
 
 /// Runs `spec`, passes the time to `watch`, and has `tap` record packets.
@@ -78,5 +88,5 @@ pub fn run_with_tap(
     watch: &mut dyn FnMut(Instant) -> ControlFlow<()>,
 ) -> Result<Outcome, SimError> {
     validate(spec)?;
-    World::<_, WheelQueue>::new(spec, seed)?.run(tap, watch)
+    simulate::<WheelQueue>(spec, seed, tap, watch)
 }

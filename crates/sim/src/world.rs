@@ -3,19 +3,20 @@
 use std::ops::{ControlFlow, Deref};
 
 use weir_scene::{
-    CaptureFilter, Event, EventQueue, FlowTable, LinkCrossing, LinkEnd, Network, Outcome,
-    PortEvent, RadioOutput, Run, RunSpec, Side,
+    CaptureFilter, Event, EventQueue, FlowTable, LinkCrossing, LinkEnd, Load, Medium, Network,
+    Outcome, Packet, PortEvent, RadioOutput, Run, RunSpec, Side, SpecError,
 };
-use weir_units::Instant;
+use weir_units::feedback::Telemetry;
+use weir_units::{FeedbackKind, Instant};
 
 use crate::error::SimError;
 use crate::tap::PacketTap;
 
 /// A run in progress.
-pub(crate) struct World<S, Q> {
+pub(crate) struct World<S, Q, L: Load = ()> {
     pub(crate) run: Run<S>,
     end: Instant,
-    pub(crate) net: Network<Q>,
+    pub(crate) net: Network<Q, L>,
     flow_table: FlowTable,
     /// Events since time last moved.
     at_once: u64,
@@ -41,9 +42,57 @@ const MAX_AT_ONCE: u64 = 50_000_000;
 /// How often the watcher is asked, in events: a millisecond or so.
 const WATCHED_EVERY: u64 = 4_096;
 
-impl<S: Deref<Target = RunSpec>, Q: EventQueue> World<S, Q> {
+/// What packets carry in a simulation.
+pub(crate) trait Simulated: Load {
+    /// The network of a run.
+    fn network<Q: EventQueue>(spec: &RunSpec, seed: u64) -> Result<Network<Q, Self>, SpecError>;
+
+    /// Hands a packet over to its end of its flow.
+    fn deliver<Q: EventQueue>(
+        packet: &Packet<Self>,
+        flow_table: &mut FlowTable,
+        net: &mut Network<Q, Self>,
+    );
+}
+
+impl Simulated for () {
+    fn network<Q: EventQueue>(spec: &RunSpec, seed: u64) -> Result<Network<Q>, SpecError> {
+        Network::with_radio(spec, seed)
+    }
+
+    #[inline(always)]
+    fn deliver<Q: EventQueue>(packet: &Packet, table: &mut FlowTable, net: &mut Network<Q>) {
+        table.on_packet(packet, net);
+    }
+}
+
+impl Simulated for Telemetry {
+    fn network<Q: EventQueue>(spec: &RunSpec, seed: u64) -> Result<Network<Q, Self>, SpecError> {
+        Network::new(spec, seed)
+    }
+
+    fn deliver<Q: EventQueue>(
+        packet: &Packet<Self>,
+        flow_table: &mut FlowTable,
+        net: &mut Network<Q, Self>,
+    ) {
+        net.arrived = Some(packet.load);
+        flow_table.on_packet(&packet.with(()), net);
+    }
+}
+
+/// Whether packets of a run carry telemetry.
+pub(crate) fn has_telemetry(spec: &RunSpec) -> bool {
+    let of_links = spec.links.iter().filter_map(|link| link.config.feedback.as_ref());
+    of_links.into_iter().any(|feedback| feedback.kind() == FeedbackKind::Int)
+}
+
+impl<S: Deref<Target = RunSpec>, Q: EventQueue, L: Simulated> World<S, Q, L>
+where
+    Network<Q, L>: Medium<Queue = Q, Load = L>,
+{
     pub(crate) fn new(spec: S, seed: u64) -> Result<Self, SimError> {
-        let mut net = Network::with_radio(&spec, seed)?;
+        let mut net = L::network(&spec, seed)?;
         let run = Run::new(spec, seed);
         run.schedule(&mut net);
         let flow_table = FlowTable::new(&run.spec, seed, &mut net);
@@ -123,7 +172,7 @@ impl<S: Deref<Target = RunSpec>, Q: EventQueue> World<S, Q> {
             Event::Link(index) => {
                 let Self { net, flow_table, .. } = self;
                 net.on_link(index, |net, packet| {
-                    flow_table.on_packet(&packet, net);
+                    L::deliver(&packet, flow_table, net);
                     net.recycle(packet);
                 });
             }
@@ -136,7 +185,7 @@ impl<S: Deref<Target = RunSpec>, Q: EventQueue> World<S, Q> {
                 let Self { net, flow_table, .. } = self;
                 while let Some(happening) = net.next_radio_output() {
                     match happening {
-                        RadioOutput::Arrived(packet) => flow_table.on_packet(&packet, net),
+                        RadioOutput::Arrived(packet) => L::deliver(&packet, flow_table, net),
                         RadioOutput::Notice(flow, side, notice) => {
                             flow_table.on_notice(flow, side, notice, net);
                         }
@@ -170,7 +219,10 @@ impl<S: Deref<Target = RunSpec>, Q: EventQueue> World<S, Q> {
         let Self { net, tapped, seen, .. } = self;
         net.notes.take_resent().for_each(|resent| tap.resent(&resent));
         for index in tapped.iter() {
-            seen.extend(net.links[*index].take_passed().map(|passing| (*index, passing)));
+            let passed = net.links[*index].take_passed();
+            seen.extend(passed.map(|LinkCrossing { at, end, packet }| {
+                (*index, LinkCrossing { at, end, packet: packet.with(()) })
+            }));
         }
         // What left a link at this instant is why something enters another.
         seen.sort_by_key(|(_, passing)| passing.end == LinkEnd::Entry);

@@ -240,6 +240,8 @@ pub(crate) const fn record_len(kind: FeedbackKind) -> usize {
         FeedbackKind::QuickStart => 7,
         FeedbackKind::Xcp => 12,
         FeedbackKind::Rcp => 8,
+        // The records lie next to the packet.
+        FeedbackKind::Int => 0,
     }
 }
 
@@ -250,6 +252,7 @@ pub(crate) const fn echo_len(kind: FeedbackKind) -> usize {
         FeedbackKind::AntiEcn => 1,
         FeedbackKind::QuickStart => 6,
         FeedbackKind::Xcp | FeedbackKind::Rcp => 4,
+        FeedbackKind::Int => 0,
     }
 }
 

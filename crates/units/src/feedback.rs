@@ -7,7 +7,8 @@
 //!
 //! Kinds and their sources: DRAI after TCP Muzha (Hsiao and Lien, 2006), whose layout is not published, so
 //! that this one is ours; the anti-ECN bit (Kunniyur, ICC 2003); Quick-Start (RFC 4782); the congestion
-//! header of XCP (draft-falk-xcp-spec-03); the rate of RCP (Dukkipati et al., IWQoS 2005).
+//! header of XCP (draft-falk-xcp-spec-03); the rate of RCP (Dukkipati et al., IWQoS 2005); in-band telemetry as
+//! HPCC has it (Li et al., SIGCOMM 2019).
 
 use crate::{Duration, Rate};
 
@@ -24,6 +25,8 @@ pub enum Feedback {
     Xcp(Xcp),
     /// RCP's rate.
     Rcp(Rcp),
+    /// A record of every hop, as HPCC's: in a [`Telemetry`] next to the packet.
+    Int,
 }
 
 /// Which feedback.
@@ -39,6 +42,8 @@ pub enum FeedbackKind {
     Xcp,
     /// RCP's rate.
     Rcp,
+    /// A record of every hop.
+    Int,
 }
 
 /// TCP Muzha's data rate adjustment index.
@@ -126,6 +131,39 @@ pub enum Echo {
     Xcp(i32),
     /// The newest rate, in bytes per second.
     Rcp(u32),
+    /// The newest records of every hop, in a [`Telemetry`] next to the acknowledgement.
+    Int,
+}
+
+/// In-band telemetry: a record of each hop that a packet has passed, in their order.
+///
+/// Of more than eight hops the first eight are recorded. It is too large for a TCP option and lies next to the packet:
+/// [`Feedback::Int`] and [`Echo::Int`] say that it does.
+///
+/// ```
+/// use weir_units::feedback::{Hop, Telemetry};
+///
+/// let mut telemetry = Telemetry::default();
+/// telemetry.push(Hop { nanos: 7, bytes: 1_500, queue: 0, kbit: 100_000_000 });
+/// assert_eq!(telemetry.hops().len(), 1);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Telemetry {
+    hops: [Hop; Self::MAX],
+    len: u8,
+}
+
+/// What a link records of itself when it sends a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Hop {
+    /// When, in nanoseconds modulo 2^32.
+    pub nanos: u32,
+    /// Bytes sent before it, modulo 2^32.
+    pub bytes: u32,
+    /// Bytes that wait behind it.
+    pub queue: u32,
+    /// The rate in kbit/s.
+    pub kbit: u32,
 }
 
 impl Feedback {
@@ -137,6 +175,7 @@ impl Feedback {
             Self::QuickStart(_) => FeedbackKind::QuickStart,
             Self::Xcp(_) => FeedbackKind::Xcp,
             Self::Rcp(_) => FeedbackKind::Rcp,
+            Self::Int => FeedbackKind::Int,
         }
     }
 }
@@ -158,6 +197,7 @@ impl Echo {
             Self::QuickStart { .. } => FeedbackKind::QuickStart,
             Self::Xcp(_) => FeedbackKind::Xcp,
             Self::Rcp(_) => FeedbackKind::Rcp,
+            Self::Int => FeedbackKind::Int,
         }
     }
 
@@ -173,6 +213,7 @@ impl Echo {
             },
             Feedback::Xcp(header) => Self::Xcp(header.delta),
             Feedback::Rcp(header) => Self::Rcp(header.rate),
+            Feedback::Int => Self::Int,
         }
     }
 
@@ -196,6 +237,31 @@ impl Echo {
             (Self::Xcp(a), Self::Xcp(b)) => Self::Xcp(a.saturating_add(b)),
             (_, newest) => newest,
         }
+    }
+}
+
+impl Telemetry {
+    /// The most hops that are recorded.
+    pub const MAX: usize = 8;
+
+    /// Appends the record of the next hop, if there is space.
+    pub fn push(&mut self, hop: Hop) {
+        if let Some(place) = self.hops.get_mut(usize::from(self.len)) {
+            *place = hop;
+            self.len += 1;
+        }
+    }
+
+    /// The records, from the first hop on.
+    pub fn hops(&self) -> &[Hop] {
+        &self.hops[..usize::from(self.len)]
+    }
+}
+
+impl Hop {
+    /// The link's rate.
+    pub fn rate(&self) -> Rate {
+        Rate::from_bits_per_sec(u64::from(self.kbit) * 1_000)
     }
 }
 

@@ -16,8 +16,8 @@ use crate::modified::Modified;
 use crate::{
     AntiEcn, Bbr, Bbr2Ecn, Bbr3Text, Bic, BicShape, BoundedBbr, Cdg, CongestionController, Copa,
     CopaMode, Cubic, CubicShape, Dcqcn, DcqcnShape, DcqcnStart, Dctcp, Decimal, Decrease, Fixed,
-    FrReduce, Friendliness, Gain, Highspeed, Htcp, Hybla, Hystart, Idle, Illinois, Increase,
-    KernelName, Ledbat, Lp, Modifiers, Muzha, Muzha2, MuzhaExit, MuzhaOptions, MuzhaRto,
+    FrReduce, Friendliness, Gain, Highspeed, Hpcc, HpccShape, Htcp, Hybla, Hystart, Idle, Illinois,
+    Increase, KernelName, Ledbat, Lp, Modifiers, Muzha, Muzha2, MuzhaExit, MuzhaOptions, MuzhaRto,
     MuzhaTable, MuzhaUpdate, Nv, Offsets, Overflow, Parametric, Prague, Rcp, Reno, Reno002,
     SavedPath, Scalable, Script, Swift, SwiftTarget, Timely, TimelyShape, Vegas, VegasBounds, Veno,
     Westwood, Xcp, Yeah,
@@ -313,6 +313,18 @@ controllers! {
         Rcp = "rcp", "RCP: routers set one rate for all flows, and senders pace at the smallest on the path",
             ["rcp"], takes [],
             |start, mss| Rcp::new(start);
+        /// HPCC.
+        Hpcc {
+            /// What it aims at, and its steps.
+            shape: HpccShape = HpccShape::DEFAULT,
+        } = "hpcc", "HPCC: the window follows the telemetry of every hop, to use 95 % of the fullest; for data centers",
+            ["hpcc", "hpcc(base=100us,max_stage=0)"], takes [
+                "base=" shape.base { "13us", "a time from 1us to 10s", |text| micros(text, 1..=10_000_000) },
+                "eta=" shape.eta { "0.95", "a share from 0.001 to 1, three decimals at most", |text| decimal(text, 1..=1_000) },
+                "max_stage=" shape.max_stage { "5", "a whole number from 0 to 1000", |text| whole(text, 0..=1_000) },
+                "wai=" shape.wai { "50mbit", "a rate from 1mbit to 1000gbit", rate },
+            ],
+            |start, mss| Hpcc::new(start, shape);
         /// Reno that grows as in slow start where routers see spare capacity.
         AntiEcn = "anti-ecn", "Reno that grows as in slow start while every router on the path has spare capacity",
             ["anti-ecn"], takes [],
@@ -329,7 +341,12 @@ impl CcConfig {
     pub fn uses_router_feedback(&self) -> bool {
         matches!(
             self.inner(),
-            Self::Muzha { .. } | Self::Muzha2 | Self::Xcp | Self::Rcp | Self::AntiEcn
+            Self::Muzha { .. }
+                | Self::Muzha2
+                | Self::Xcp
+                | Self::Rcp
+                | Self::Hpcc { .. }
+                | Self::AntiEcn
         )
     }
 

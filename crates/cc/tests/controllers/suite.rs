@@ -8,7 +8,7 @@ use weir_cc::{
     AckEvent, AckTimestamps, Cause, CcConfig, CcContext, CongestionController, CongestionEvent,
     LossSample, PathEvent, RateSample, RecoveryState, RttSnapshot, Variable,
 };
-use weir_units::feedback::{Drai, Headroom};
+use weir_units::feedback::{Drai, Headroom, Hop, Telemetry};
 use weir_units::{Bytes, Duration, Echo, Instant, Rate, Rng, stream};
 
 const MSS: Bytes = Bytes(1_448);
@@ -72,6 +72,7 @@ fn echo() -> impl Strategy<Value = Echo> {
         prop_oneof![Just(Headroom::Spare), Just(Headroom::Scarce)].prop_map(Echo::AntiEcn),
         any::<i32>().prop_map(Echo::Xcp),
         any::<u32>().prop_map(Echo::Rcp),
+        Just(Echo::Int),
     ]
 }
 
@@ -114,6 +115,10 @@ impl Model {
             Operation::Send { packets } => self.send(packets),
             Operation::Ack { packets, rtt_micros, cumulative, feedback, timestamps } => {
                 self.feedback = feedback;
+                if feedback == Some(Echo::Int) {
+                    let records = self.records(packets, rtt_micros);
+                    self.cc.on_telemetry(&records);
+                }
                 self.ack(packets, rtt_micros, cumulative, timestamps);
                 self.feedback = None;
             }
@@ -187,6 +192,18 @@ impl Model {
         if self.cc.poll_episode() && self.state == RecoveryState::Open {
             self.congestion(Cause::Delay, Bytes::ZERO, RecoveryState::Cwr);
         }
+    }
+
+    /// Records of up to eight hops, of any queue and rate, that may also go back in time.
+    fn records(&self, packets: u64, rtt_micros: Option<u64>) -> Telemetry {
+        let mut records = Telemetry::default();
+        let any = rtt_micros.unwrap_or(7) as u32;
+        for hop in 0..packets as u32 % 10 {
+            let nanos = (self.now.as_nanos() as u32).wrapping_mul(hop + 1);
+            let (bytes, queue) = (any.wrapping_mul(hop * 77), any.wrapping_mul(hop + 1));
+            records.push(Hop { nanos, bytes, queue, kbit: any.wrapping_mul(hop) });
+        }
+        records
     }
 
     fn lose(&mut self, packets: u64) {

@@ -21,6 +21,8 @@ struct Buffer {
     _reserved: Option<Reserved>,
 }
 
+impl weir_scene::Load for Load {}
+
 impl Load {
     /// A copy of `bytes`, which are laid out in this way, if there is memory: its first part.
     pub(super) fn new(bytes: &[u8], layout: Layout, memory: &MemoryLimit) -> Option<Self> {

@@ -10,6 +10,7 @@ mod anti_ecn;
 mod capacity;
 mod drai;
 mod flows;
+mod int;
 mod occupancy;
 mod quick_start;
 mod rcp;
@@ -20,6 +21,7 @@ use weir_units::{Duration, FeedbackKind, Instant, Rate, Rng};
 pub use self::anti_ecn::{AntiEcn, AntiEcnConfig};
 pub use self::capacity::Capacity;
 pub use self::drai::{Drai, DraiConfig, Estimator, Share, Thresholds};
+pub use self::int::Int;
 pub use self::occupancy::{Occupancy, Signal};
 pub use self::quick_start::{QuickStart, QuickStartConfig};
 pub use self::rcp::{Rcp, RcpConfig};
@@ -41,6 +43,8 @@ pub enum FeedbackConfig {
     Xcp(XcpConfig),
     /// RCP's rate.
     Rcp(RcpConfig),
+    /// A record of the link in every packet: in-band telemetry.
+    Int,
 }
 
 /// An agent at work.
@@ -56,6 +60,8 @@ pub enum FeedbackAgent {
     Xcp(Xcp),
     /// RCP's rate.
     Rcp(Rcp),
+    /// A record of the link in every packet.
+    Int(Int),
 }
 
 /// Calls the same method of whichever agent it is.
@@ -67,6 +73,7 @@ macro_rules! each {
             Self::QuickStart($inner) => $call,
             Self::Xcp($inner) => $call,
             Self::Rcp($inner) => $call,
+            Self::Int($inner) => $call,
         }
     };
 }
@@ -75,13 +82,13 @@ impl FeedbackConfig {
     /// Says what is wrong with it, if anything.
     pub(crate) fn validate(&self, rate: Option<Rate>) -> Result<(), ConfigError> {
         if self.needs_rate() && rate.is_none_or(|rate| rate == Rate::ZERO) {
-            const HELP: &str = "xcp, rcp and quick-start need a link with a rate";
+            const HELP: &str = "xcp, rcp, int and quick-start need a link with a rate";
             return Err(ConfigError::new("feedback.kind", self.name(), HELP));
         }
         match self {
             Self::Drai(config) => config.validate(),
             Self::AntiEcn(config) => config.validate(),
-            Self::QuickStart(_) | Self::Xcp(_) | Self::Rcp(_) => Ok(()),
+            Self::QuickStart(_) | Self::Xcp(_) | Self::Rcp(_) | Self::Int => Ok(()),
         }
     }
 
@@ -95,6 +102,7 @@ impl FeedbackConfig {
             }
             Self::Xcp(config) => FeedbackAgent::Xcp(Xcp::new(config, rate)),
             Self::Rcp(config) => FeedbackAgent::Rcp(Rcp::new(config, rate)),
+            Self::Int => FeedbackAgent::Int(Int::new(rate)),
         }
     }
 
@@ -106,11 +114,12 @@ impl FeedbackConfig {
             Self::QuickStart(_) => FeedbackKind::QuickStart,
             Self::Xcp(_) => FeedbackKind::Xcp,
             Self::Rcp(_) => FeedbackKind::Rcp,
+            Self::Int => FeedbackKind::Int,
         }
     }
 
     fn needs_rate(&self) -> bool {
-        matches!(self, Self::QuickStart(_) | Self::Xcp(_) | Self::Rcp(_))
+        matches!(self, Self::QuickStart(_) | Self::Xcp(_) | Self::Rcp(_) | Self::Int)
     }
 
     fn name(&self) -> &'static str {
@@ -120,6 +129,7 @@ impl FeedbackConfig {
             Self::QuickStart(_) => "quick-start",
             Self::Xcp(_) => "xcp",
             Self::Rcp(_) => "rcp",
+            Self::Int => "int",
         }
     }
 }
@@ -137,6 +147,7 @@ impl FeedbackAgent {
             Self::QuickStart(agent) => agent.set_rate(rate),
             Self::Xcp(agent) => agent.set_rate(rate),
             Self::Rcp(agent) => agent.set_rate(rate),
+            Self::Int(agent) => agent.set_rate(rate),
         }
     }
 
@@ -144,7 +155,7 @@ impl FeedbackAgent {
     pub fn on_arrival<P: Parcel>(&mut self, now: Instant, parcel: &mut P, ahead: Backlog) {
         match self {
             Self::Drai(agent) => agent.on_arrival(ahead),
-            Self::AntiEcn(_) | Self::QuickStart(_) => {}
+            Self::AntiEcn(_) | Self::QuickStart(_) | Self::Int(_) => {}
             Self::Xcp(agent) => agent.on_arrival(now, parcel, ahead),
             Self::Rcp(agent) => agent.on_arrival(now, parcel, ahead),
         }
@@ -165,6 +176,7 @@ impl FeedbackAgent {
             Self::QuickStart(agent) => agent.on_departure(now, parcel),
             Self::Xcp(agent) => agent.on_departure(now, parcel, behind),
             Self::Rcp(agent) => agent.on_departure(now, parcel, behind),
+            Self::Int(agent) => agent.on_departure(now, parcel, behind),
         }
     }
 }

@@ -1,14 +1,12 @@
 //! Switches whose ports share memory.
 
-use std::fmt::Debug;
-
 use weir_units::{Bytes, Duration};
 
 use super::Network;
-use crate::packet::Packet;
+use crate::packet::{Load, Packet};
 use crate::queue::{EventQueue, PortEvent};
 
-impl<Q: EventQueue, L: Clone + Debug> Network<Q, L> {
+impl<Q: EventQueue, L: Load> Network<Q, L> {
     /// Puts a packet onto a link if the memory of its switch allows it.
     #[inline(never)]
     pub(super) fn offer_to_port(

@@ -17,6 +17,7 @@ mod transmit;
 use weir_cc::host::{Pacer, RateSampler};
 use weir_cc::{CcContext, CongestionController, Fixed, Needs, RecoveryState};
 use weir_units::feedback::Drai;
+use weir_units::feedback::Telemetry;
 use weir_units::{Bytes, Duration, Echo, Ecn, Feedback, FeedbackKind, Instant, Rate, Rng};
 
 pub(crate) use self::ack::IncomingAck;
@@ -298,6 +299,11 @@ impl Sender {
         let ack = weir_cc::AckEvent::default();
         self.with_controller(now, |controller, cx| controller.on_ack(cx, &ack));
         self.feedback = None;
+    }
+
+    /// Records of hops came back.
+    pub(crate) fn on_telemetry(&mut self, records: &Telemetry) {
+        self.controller.on_telemetry(records);
     }
 
     pub(crate) fn rtt_mut(&mut self) -> &mut RttEstimator {

@@ -7,7 +7,8 @@
 //! +------+--------+------------+---------------+------------------+------------------+
 //! ```
 //!
-//! The two nibbles say which kinds follow, 0 for none: 1 DRAI, 2 anti-ECN, 3 Quick-Start, 4 XCP, 5 RCP.
+//! The two nibbles say which kinds follow, 0 for none: 1 DRAI, 2 anti-ECN, 3 Quick-Start, 4 XCP, 5 RCP, 6 telemetry,
+//! whose records lie next to the packet.
 //! Numbers are in the network's order. The option is preceded by NOPs that fill its last word.
 //!
 //! Routers rewrite the record where it is and leave its kind and its length alone.
@@ -61,6 +62,7 @@ fn emit_record(record: &Feedback, out: &mut Writer<'_>) {
             out.put(header.rate.to_be_bytes());
             out.put(header.rtt_micros.to_be_bytes());
         }
+        Feedback::Int => {}
     }
 }
 
@@ -74,6 +76,7 @@ fn emit_echo(echo: &Echo, out: &mut Writer<'_>) {
         }
         Echo::Xcp(delta) => out.put(delta.to_be_bytes()),
         Echo::Rcp(rate) => out.put(rate.to_be_bytes()),
+        Echo::Int => {}
     }
 }
 
@@ -132,6 +135,7 @@ fn parse_record(kind: FeedbackKind, bytes: &[u8]) -> Option<Feedback> {
             let [rate, rtt] = words(bytes)?;
             Feedback::Rcp(Rcp { rate, rtt_micros: rtt })
         }
+        FeedbackKind::Int => Feedback::Int,
     })
 }
 
@@ -146,6 +150,7 @@ fn parse_echo(kind: FeedbackKind, bytes: &[u8]) -> Option<Echo> {
         }
         FeedbackKind::Xcp => Echo::Xcp(words::<1>(bytes)?[0] as i32),
         FeedbackKind::Rcp => Echo::Rcp(words::<1>(bytes)?[0]),
+        FeedbackKind::Int => Echo::Int,
     })
 }
 
@@ -240,16 +245,18 @@ fn tag(kind: FeedbackKind) -> u8 {
         FeedbackKind::QuickStart => 3,
         FeedbackKind::Xcp => 4,
         FeedbackKind::Rcp => 5,
+        FeedbackKind::Int => 6,
     }
 }
 
 fn kind_of(of: u8) -> Option<FeedbackKind> {
-    const KINDS: [FeedbackKind; 5] = [
+    const KINDS: [FeedbackKind; 6] = [
         FeedbackKind::Drai,
         FeedbackKind::AntiEcn,
         FeedbackKind::QuickStart,
         FeedbackKind::Xcp,
         FeedbackKind::Rcp,
+        FeedbackKind::Int,
     ];
     KINDS.into_iter().find(|kind| tag(*kind) == of)
 }
