@@ -197,9 +197,8 @@ impl CongestionController for Cdg {
             if let Some(syn) = syn {
                 self.measured.sample(syn.as_micros(), 1, false);
             }
-            let in_order = Bytes(cx.snd_nxt - cx.snd_una) == cx.bytes_in_flight;
             let segments = covered_segments(ack, cx.mss);
-            self.measured.sample(rtt.as_micros(), segments, in_order);
+            self.measured.sample(rtt.as_micros(), segments, !ack.disordered);
         }
         if ack.brief_episode {
             self.state = RecoveryState::Cwr;
@@ -406,12 +405,19 @@ mod tests {
         }
     }
 
+    /// `tcp_cdg_acked`: only `sacked_out` says that an acknowledgement may not have been delayed, not what is lost.
     #[test]
-    fn a_round_trip_has_the_whole_microseconds_between_its_stamps() {
-        let at = Instant::from_nanos;
-        assert_eq!(micros(at(10_100), Duration::from_nanos(5_000)), 5);
-        assert_eq!(micros(at(10_100), Duration::from_nanos(5_200)), 6);
-        assert_eq!(micros(at(10_900), Duration::from_nanos(5_900)), 5);
+    fn what_is_lost_delays_no_acknowledgement() {
+        for (disordered, delayed) in [(false, 1), (true, 0)] {
+            let (mut rng, mut cdg) = (stream(1, "unused"), Cdg::new(Bytes(14_480)));
+            let mut cx = CcContext::new(Instant::ZERO, Bytes(1_448), &mut rng);
+            (cx.snd_una, cx.snd_nxt) = (2 * 1_448, 6 * 1_448);
+            let rtt = Some(Duration::from_millis(40));
+            let acked = Bytes(2 * 1_448);
+            let ack = AckEvent { rtt, acked, cum_acked: acked, disordered, ..AckEvent::default() };
+            cdg.on_ack(&mut cx, &ack);
+            assert_eq!(cdg.measured.delayed_acks, delayed);
+        }
     }
 
     #[test]

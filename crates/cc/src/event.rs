@@ -142,6 +142,8 @@ pub struct AckEvent {
     pub loss: Option<LossSample>,
     /// Whether it moved nothing forward.
     pub duplicate: bool,
+    /// Whether data above the cumulative acknowledgement has arrived, as SACK shows (Linux's `sacked_out`).
+    pub disordered: bool,
     /// Whether the path reorders by more than three segments: then what is delivered counts, in whatever
     /// order.
     pub any_order: bool,

@@ -347,7 +347,9 @@ impl Connection {
         if segment.seq_len() == 0 || !receiving {
             return None;
         }
-        if segment.payload_len > 0 {
+        // What has arrived before tells nothing of the path (Linux's `tcp_event_data_recv` does not see it).
+        let end = offset + i64::from(segment.payload_len);
+        if segment.payload_len > 0 && end > self.receiver.ack_offset() as i64 {
             self.receiver.on_ecn(ecn);
             if self.terms.feedback.is_some()
                 && let Some(feedback) = &segment.options.feedback

@@ -122,6 +122,7 @@ impl Sender {
             rate,
             loss: self.board.take_last_loss().filter(|_| !self.epoch.is_silent()),
             duplicate: digest.duplicate,
+            disordered: self.board.sacked() > 0,
             // A second copy alone is no progress (Linux's `FLAG_FORWARD_PROGRESS`).
             any_order: self.reordering > DUP_THRESH * self.mss && digest.covered.sacked > 0,
             predicted,

@@ -128,6 +128,24 @@ fn lost_acknowledgements_lengthen_no_round_trip_in_user_space() {
     }
 }
 
+/// Linux's stamps are whole microseconds (`tcp_mstamp`), and round trips their differences.
+#[test]
+fn a_kernel_measures_whole_microseconds() {
+    let srtt = |config: Config| {
+        let mut pair = Pair::connected(&config);
+        let late = Duration::from_nanos(700);
+        pair.network(
+            move |p| if p.from == Server { Verdict::Late(late) } else { Verdict::Deliver },
+        );
+        pair.write(Client, 1_000);
+        pair.drive();
+        pair.client.connection.snapshot().latest_rtt.expect("measured").as_nanos() % 1_000
+    };
+    assert_eq!(srtt(with_stack("rack/reno")), 0);
+    let stack = "rack/reno".parse().expect("a stack");
+    assert_eq!(srtt(Config { stack, ..Config::for_datagrams() }), 700);
+}
+
 /// Neither is the wait of a server that answers a SYN again when nothing follows.
 #[test]
 fn lost_answers_to_a_syn_lengthen_no_round_trip_in_user_space() {
