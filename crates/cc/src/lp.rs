@@ -255,4 +255,20 @@ mod tests {
         };
         assert_eq!((inference(10_740), inference(10_760)), (27, 30));
     }
+
+    /// `tcp_lp_owd_calculator`: twice the peer's clock is taken to be 0 ms, and what is left is our own.
+    #[test]
+    fn a_clock_that_seems_fast_leaves_the_hosts_time() {
+        let mut rng = stream(1, "unused");
+        let mut lp = Lp::new(Bytes(14_480), Offsets::None);
+        let now = Instant::ZERO + Duration::from_millis(50);
+        for (value, echo) in [(5, 1), (25, 11)] {
+            let rtt = Some(Duration::from_millis(40));
+            let timestamps = Some(AckTimestamps { value, echo });
+            let ack = AckEvent { rtt, timestamps, ..AckEvent::default() };
+            lp.on_delivery(&mut CcContext::new(now, Bytes(1_448), &mut rng), &ack);
+        }
+        assert_eq!(lp.clock.hz, 2_000);
+        assert_eq!(lp.delay.min, 0_u32.wrapping_sub(11 + UPTIME));
+    }
 }
