@@ -108,6 +108,27 @@ def test_a_deadlock_is_named_below_the_table(tmp_path: Path) -> None:
     assert paused.is_between(0.5, 1.0).all()
 
 
+def test_tails_are_compared_seed_by_seed(tmp_path: Path) -> None:
+    scenario = str(files("weir.studies") / "fabric/hadoop.toml")
+    results = weir.run(
+        scenario,
+        sets={"measure.duration": "400us", "topology.feedback": '{ kind = "int" }'},
+        sweep={"flow.*.stack": ["hpcc", "dctcp"]},
+        repeat=2,
+        out=tmp_path,
+        show_progress=False,
+    )
+    hpcc, dctcp = (case["label"] for case in results.cases)
+    same = measures.tail_ratio(results, hpcc, hpcc)
+    assert (same.mean, same.n) == (1.0, 2)
+    ratio = measures.tail_ratio(results, hpcc, dctcp)
+    over = measures.tail(results, hpcc).mean, measures.tail(results, dctcp).mean
+    assert None not in over
+    assert ratio.mean is not None
+    assert ratio.mean != 1.0
+    assert measures.dropped(results, hpcc).mean == 0.0
+
+
 def test_every_scenario_of_the_study_can_run() -> None:
     study = described("fabric")
     sources = study.sources(Settings())

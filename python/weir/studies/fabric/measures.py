@@ -16,6 +16,9 @@ from weir.results.results import Results
 from weir.statistics.counts import chi_square_tail
 from weir.statistics.intervals import Estimate, mean_interval
 
+SHORT_BYTES = 100_000
+"""Up to here a connection is short: a few round trips at 100 Gbit/s."""
+
 LEAST_EXPECTED = 5.0
 """Classes of a chi-square test with fewer expected cases are joined with their neighbour."""
 
@@ -87,6 +90,26 @@ def slowdown_cells(results: Results, label: str, flow: str) -> Iterator[Cell]:
             yield cell(*place, f"P{found.percent:g}", "ratio", ours, note=found.refusal)
         share = Estimate(group.not_ended / group.n, None, None, group.n)
         yield cell(*place, "not ended", "share", share)
+
+
+def tail(results: Results, label: str) -> Estimate:
+    """The P99 of the slowdowns of short background connections that ended, over the seeds."""
+    return mean_interval(_tails(results, label)["tail"], (0.0, None))
+
+
+def tail_ratio(results: Results, label: str, other: str) -> Estimate:
+    """The same over that of another case with the same connections, seed by seed."""
+    both = _tails(results, label).join(_tails(results, other), on="seed", suffix="_other")
+    return mean_interval(both["tail"] / both["tail_other"], (0.0, None))
+
+
+def _tails(results: Results, label: str) -> pl.DataFrame:
+    named = results.flows.filter(pl.col("name") == "background").select("run", "flow")
+    own = _arrivals(results, label).join(named, on=["run", "flow"])
+    short = own.filter(pl.col("size_bytes") <= SHORT_BYTES)
+    return short.group_by("seed", maintain_order=True).agg(
+        pl.col("slowdown").drop_nulls().quantile(0.99, "nearest").alias("tail")
+    )
 
 
 def worst_queue_us(results: Results, label: str) -> Estimate:
