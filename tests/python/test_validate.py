@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -461,9 +462,11 @@ def test_the_simulator_does_what_the_kernel_did(ran: Validation) -> None:
 
 
 def test_bbrs_windows_are_the_kernels_in_one_of_its_phases(tmp_path: Path) -> None:
-    """Before all 2,745 acknowledgements of the recording, in a run that draws its phase of seven.
+    """All windows of 2,745 recorded acknowledgements, in a run that draws its phase of seven.
 
-    It draws once in that time, for the first phase of its probing.
+    It draws once in that time, for the first phase of its probing. Phases end within three
+    acknowledgements of the recording's: its guest's clock went in steps of 256 ns, so the
+    microseconds of its stamps are others, and one decides when a phase is over.
     """
     found = REFERENCES["10m-q34-bbr"]
     hosted = host(found, acks=3_000)
@@ -473,8 +476,20 @@ def test_bbrs_windows_are_the_kernels_in_one_of_its_phases(tmp_path: Path) -> No
     assert found.windows is not None
     rows = results.scan("acks").sort("run", "t_s").collect()
     ran = rows.select("run", pl.col("cwnd_bytes") // hosted.mss).partition_by("run")
-    equal = [tuple(own["cwnd_bytes"])[: len(found.windows)] == found.windows for own in ran]
-    assert any(equal), equal
+    kernels = _changes(found.windows)
+    ours = [_changes(tuple(own["cwnd_bytes"])[: len(found.windows)]) for own in ran]
+    alike = [own for own in ours if [to for _, to in own] == [to for _, to in kernels]]
+    assert len(kernels) > 100
+    assert any(
+        all(abs(at - there) <= 3 for (at, _), (there, _) in zip(own, kernels, strict=True))
+        for own in alike
+    )
+
+
+def _changes(windows: Sequence[int]) -> list[tuple[int, int]]:
+    """At which acknowledgements windows change, and to what."""
+    pairs = enumerate(itertools.pairwise(windows), 1)
+    return [(at, after) for at, (before, after) in pairs if before != after]
 
 
 def test_json_has_every_row_and_every_reason(invoke: Invoke, tmp_path: Path) -> None:
