@@ -284,10 +284,12 @@ impl Sender {
         self.epoch.enter_loss(&self.board, self.profile, copies, again);
         self.leave_quick_start();
         self.with_controller(now, |controller, cx| controller.on_congestion(cx, &event));
-        if self.profile.timeout_sends_two {
-            let segments = if self.host_profile == HostProfile::UserSpace { 2 } else { 1 };
-            self.timeout_segments = segments;
-        }
+        self.timeout_segments = match self.host_profile {
+            HostProfile::UserSpace if self.profile.timeout_sends_two => 2,
+            HostProfile::Kernel if self.profile.timeout_sends_two => 1,
+            // A copy that still counts may fill the window: the oldest leaves all the same (`tcp_retransmit_timer`).
+            _ => u8::from(self.board.in_flight() > Bytes::ZERO),
+        };
         debug_assert_eq!(self.epoch.state(), RecoveryState::Loss);
     }
 

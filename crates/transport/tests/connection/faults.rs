@@ -155,6 +155,22 @@ fn every_stack_delivers_through_any_conditions() {
     }
 }
 
+/// The FIN is lost and lost again, and a copy of it is counted that fills the window of one segment.
+#[test]
+fn a_fin_leaves_although_a_copy_fills_the_window() {
+    let config = Config {
+        delayed_ack: Some(DelayedAck::Off),
+        sack: false,
+        recv_buffer: Bytes(8 << 10),
+        max_retransmits: 100,
+        time_wait: Duration::from_secs(1_000),
+        ..with_stack("rack(detection=count)/none")
+    };
+    let seed = 5_287_206_168_342_425_640;
+    let conditions = Conditions { lost: 13, duplicated: 0, late: 0, corrupted: 0, lasts: 25, seed };
+    transfer(&config, conditions, [7_240, 7_241]);
+}
+
 /// The rules of user space are as sound as a kernel's.
 #[test]
 fn what_is_meant_for_datagrams_delivers_through_any_conditions() {
