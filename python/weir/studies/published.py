@@ -69,6 +69,7 @@ def compose(settings: Settings, run: Run) -> Published:
     found = list(sources.entries(known, cells))
     judged = items.judge(items.load(), found, cells)
     path = out / PAGE
+    out.mkdir(parents=True, exist_ok=True)
     write_text(path, render_published(_values(known, found, judged, bases, warnings, out)))
     sizes = {study: size_of(results) for study, results in bases.items()}
     data = {
