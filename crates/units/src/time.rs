@@ -48,6 +48,7 @@ impl Instant {
     }
 
     /// Whole microseconds since the beginning.
+    #[inline]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
@@ -115,6 +116,7 @@ impl Duration {
     }
 
     /// Whole microseconds.
+    #[inline]
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }

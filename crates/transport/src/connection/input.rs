@@ -1,6 +1,7 @@
 //! Segments that arrive (RFC 9293 §3.10.7).
 
 use weir_cc::AckTimestamps;
+use weir_units::feedback::Telemetry;
 use weir_units::{Duration, Ecn, Instant};
 
 use super::{Arrived, Connection, Event, State};
@@ -19,6 +20,11 @@ impl Connection {
             State::SynSent => self.on_segment_syn_sent(now, segment, ecn),
             _ => self.on_segment_synchronised(now, segment, ecn),
         }
+    }
+
+    /// The segment that follows returns these records of hops (`Echo::Int`), of which the controller makes use.
+    pub fn handle_telemetry(&mut self, records: &Telemetry) {
+        self.sender.on_telemetry(records);
     }
 
     fn on_segment_synchronised(

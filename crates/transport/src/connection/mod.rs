@@ -10,7 +10,6 @@ mod quick_start;
 use std::collections::VecDeque;
 
 use weir_cc::{CongestionController, Fixed};
-use weir_units::feedback::Telemetry;
 use weir_units::{Bytes, Duration, Echo, Ecn, Instant, Rate, Rng};
 
 pub use self::error::ConnectionError;
@@ -360,11 +359,6 @@ impl Connection {
             self.sender.on_path_event(now, event, &mut self.stats);
             self.report_route_states();
         }
-    }
-
-    /// The segment that follows returns these records of hops (`Echo::Int`), of which the controller makes use.
-    pub fn handle_telemetry(&mut self, records: &Telemetry) {
-        self.sender.on_telemetry(records);
     }
 
     /// Deadlines may have passed.

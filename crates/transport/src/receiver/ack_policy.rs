@@ -411,8 +411,8 @@ impl AckPolicy {
         self.due || self.deadline().is_some_and(|at| at <= now)
     }
 
-    /// The time in the timestamp of an acknowledgement that leaves now. The timer of SACK compression does not read
-    /// Linux's clock (`tcp_compressed_ack_kick`), which then shows when the last segment arrived.
+    /// The time in the timestamp of an acknowledgement that leaves now. Linux's timer of SACK compression does not read the
+    /// clock (`tcp_compressed_ack_kick`): the timestamp then shows when the last segment arrived.
     #[inline]
     pub(super) fn stamp(&self, now: Instant) -> Instant {
         if self.due || self.compression.deadline.is_none() {
