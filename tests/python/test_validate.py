@@ -465,8 +465,8 @@ def test_bbrs_windows_are_the_kernels_in_one_of_its_phases(tmp_path: Path) -> No
     """All windows of 2,745 recorded acknowledgements, in a run that draws its phase of seven.
 
     It draws once in that time, for the first phase of its probing. Phases end within three
-    acknowledgements of the recording's: its guest's clock went in steps of 256 ns, so the
-    microseconds of its stamps are others, and one decides when a phase is over.
+    acknowledgements of the recording's. With times in nanoseconds instead of whole microseconds
+    they would end at the same ones, not known why: today's guest agrees with whole microseconds.
     """
     found = REFERENCES["10m-q34-bbr"]
     hosted = host(found, acks=3_000)
