@@ -48,6 +48,16 @@ def test_a_stack_does_not_differ_from_itself(tmp_path: Path) -> None:
     assert {contrast.verdict for contrast in contrasts(same)} == {"not significant"}
 
 
+def test_where_nothing_arrives_nothing_is_compared(tmp_path: Path) -> None:
+    silent = weir.compare(
+        "reno", "cubic", rtt="10s", duration="3s", repeat=3, out=tmp_path, show_progress=False
+    )
+    goodput = next(one for one in contrasts(silent) if one.metric.name == "goodput_mbps")
+    assert (goodput.words, goodput.is_relevant) == ("neither delivered anything", None)
+    assert verdicts(contrasts(silent)) == ["cubic against reno: neither delivered anything."]
+    assert silent.silence == "6 of 6 flows delivered no byte."
+
+
 def test_one_repeat_proves_nothing(tmp_path: Path) -> None:
     single = weir.compare(
         "reno", "cubic", duration="1s", repeat=1, out=tmp_path, show_progress=False

@@ -28,6 +28,11 @@ _ALSO_COMPARED = (
 )
 
 
+_DELIVERED = ("goodput_mbps", "throughput_mbps")
+"""What is zero only where no data arrived."""
+
+NOTHING = "neither delivered anything"
+
 RELEVANT = 0.01
 """Smallest relevant difference, as a share of the reference's mean."""
 RELEVANT_SHARE = f"{RELEVANT * 100:g}%"
@@ -94,15 +99,20 @@ class Contrast:
         }
 
     @property
+    def is_empty(self) -> bool:
+        """Whether neither case delivered anything, so that nothing is compared."""
+        return self.metric.name in _DELIVERED and self.base == 0 == self.difference.estimate.mean
+
+    @property
     def is_relevant(self) -> bool | None:
-        """Whether the difference is relevant; None if unknown.
+        """Whether the difference is relevant; None if unknown, or if nothing is compared.
 
         A significant difference is judged by its mean, any other by its whole interval.
         """
         if self.verdict == "significant":
             return self.relative is None or abs(self.relative) >= self.relevant
         low, high = self.difference.estimate.lo, self.difference.estimate.hi
-        if low is None or high is None:
+        if low is None or high is None or self.is_empty:
             return None
         least = self._least
         return False if (-least < low and high < least) or low == high == 0 else None
@@ -132,6 +142,8 @@ class Contrast:
     @property
     def words(self) -> str:
         """The verdict for people."""
+        if self.is_empty:
+            return NOTHING
         if self.is_open:
             return f"{self._before_correction}{self.inconclusive}"
         if self.verdict == "not significant" and self.is_relevant is False:

@@ -253,6 +253,7 @@ def _notes(results: Results) -> str:
         notes.append(f"{len(results.failures)} runs failed and are left out.")
     elif not results.manifest["complete"]:
         notes.append("Not all planned runs are here: the command was interrupted.")
+    notes += [results.silence] if results.silence else []
     notes += _unfinished(results.flows)
     notes += _strained(results)
     notes += _deadlocked(results.runs)

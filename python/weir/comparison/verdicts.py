@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from weir.comparison.contrasts import Contrast
+from weir.comparison.contrasts import NOTHING, Contrast
 
 _WORK = ("fct_s", "goodput_mbps")
 """Main result of a sender: the first of these that was measured."""
@@ -37,7 +37,10 @@ def _sentence(of_case: dict[str, Contrast]) -> Iterator[str]:
 
 
 def _parts(measured: Sequence[Contrast]) -> Iterator[str]:
-    """Yields the relevant differences, then what is inconclusive."""
+    """Yields the relevant differences, then what is inconclusive; or that nothing arrived."""
+    if any(contrast.is_empty for contrast in measured):
+        yield NOTHING
+        return
     changed = [c for c in measured if c.verdict == "significant" and c.is_relevant is not False]
     opened = [c for c in measured if c.is_open]
     same = [c for c in measured if c not in changed and c not in opened]

@@ -120,8 +120,8 @@ def cautions(results: Results, *, has_intervals: bool = False) -> list[str]:
     With `has_intervals` there are intervals also of a single repeat.
     """
     runs = _about_runs(results, has_intervals=has_intervals)
-    worlds = [results.mixture] if results.mixture else []
-    return [*worlds, *runs, *_about_length(results), *_about_flows(results)]
+    known = [text for text in (results.mixture, results.silence) if text]
+    return [*known, *runs, *_about_length(results), *_about_flows(results)]
 
 
 def signed(estimate: Estimate, metric: Metric) -> str:

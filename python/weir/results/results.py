@@ -253,6 +253,13 @@ class Results:
         health = self.manifest.get("health", {})
         return f"bad verdict: {health['verdict']}" if health.get("warnings") else ""
 
+    @property
+    def silence(self) -> str:
+        """How many flows delivered nothing, in a sentence; empty if all delivered something."""
+        flows = self.flows
+        silent = flows.filter(pl.col("delivered_bytes") == 0).height
+        return f"{silent} of {flows.height} flows delivered no byte." if silent else ""
+
     def health(self, label: str) -> str | None:
         """The verdict on the runs of a case; None where time is virtual."""
         if "health" not in self.runs.columns:
