@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,6 +11,8 @@ from typing import Any, cast
 import pytest
 from conftest import Invoke
 
+import weir
+from weir.api.reports import write
 from weir.results.results import Results
 from weir.scenario.source import SIM
 from weir.validation import agreement, sampled
@@ -62,6 +65,11 @@ def test_a_run_says_that_its_kind_is_below_the_goal(
             assert result.exit_code == 0, result.stderr
             said = result.stderr.replace("\n", " ")
             assert ("22 of 24 values are Linux's" in said) is is_said
+            (manifest,) = tmp_path.rglob("manifest.json")
+            page = write(weir.load(manifest.parent))
+            in_page = "22 of 24 values are Linux" in page.read_text(encoding="utf-8")
+            assert in_page is ("--set" in more)
+            shutil.rmtree(page.parent)
     finally:
         agreement.measured.cache_clear()
 

@@ -13,6 +13,7 @@ from weir.report.compose import compose
 from weir.report.model import Report, cautioned
 from weir.results import manifest
 from weir.results.results import Results
+from weir.validation import agreement
 
 
 def write(
@@ -46,7 +47,7 @@ def _composed(results: Results, relevant: float, metrics: Sequence[str]) -> Repo
                     "out"
                 )
             return composed(results)
-    return compose(results, relevant, metrics)
+    return compose(results, relevant, metrics, agreement.cautions(results))
 
 
 def _of_study(results: Results) -> Report:

@@ -37,8 +37,15 @@ _FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", 
 _HASH_LENGTH = 12
 
 
-def compose(results: Results, relevant: float = RELEVANT, chosen: Sequence[str] = ()) -> Report:
+def compose(
+    results: Results,
+    relevant: float = RELEVANT,
+    chosen: Sequence[str] = (),
+    cautions: Sequence[str] = (),
+) -> Report:
     """The report of a comparison, a scenario or a sweep, with the usual metrics or those chosen.
+
+    `cautions` stand in the summary with those of the results themselves.
 
     Raises:
         InputError: no run has one of these metrics.
@@ -57,7 +64,7 @@ def compose(results: Results, relevant: float = RELEVANT, chosen: Sequence[str] 
         ReportSection(
             "Summary",
             points=summary.findings(results, rivals, differences, relevant),
-            warnings=summary.cautions(results),
+            warnings=[*summary.cautions(results), *cautions],
         ),
         ReportSection("Over the sweep", figures=curves),
         ReportSection("Results", tables=list(_tables(results, found, differences, shown))),
