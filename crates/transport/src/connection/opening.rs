@@ -97,9 +97,10 @@ impl Connection {
         self.irs = segment.seq;
         // An MSS of 0 says nothing (Linux's tcp_parse_options).
         let offered = segment.options.mss.filter(|mss| *mss > 0);
-        self.terms.peer_mss = offered.map_or(DEFAULT_MSS, u32::from).max(MIN_MSS);
         let (ours, theirs) = (&self.config, &segment.options);
         self.terms.timestamps = ours.timestamps && theirs.timestamps.is_some();
+        let least = if self.terms.timestamps { MIN_MSS - TIMESTAMPS } else { MIN_MSS };
+        self.terms.peer_mss = offered.map_or(DEFAULT_MSS, u32::from).max(least);
         self.terms.sack = ours.sack && theirs.sack_permitted;
         let answered = segment.flags.contains(Flags::ACK);
         let ecn_offer =
@@ -201,8 +202,8 @@ impl Connection {
     fn start_quickly(&mut self, answer: &Echo, rtt: Duration) {
         let request = self.quick_start.take().filter(|_| !self.sender.needs_feedback());
         if let Some(rate) = request.and_then(|request| request.approved(answer)) {
-            let timestamps = if self.terms.timestamps { 12 } else { 0 };
-            let header = Segment::BASE_HEADER_LEN + timestamps;
+            let timestamps = if self.terms.timestamps { TIMESTAMPS } else { 0 };
+            let header = Segment::BASE_HEADER_LEN + timestamps as usize;
             let window = quick_start::window(rate, rtt, self.segment_size(), header);
             self.sender.start_with(&self.config, window);
         }
@@ -217,5 +218,7 @@ impl Connection {
 
 /// RFC 9293 §3.7.1: what to assume where the option is missing.
 const DEFAULT_MSS: u32 = 536;
-/// No peer can make us send segments of a few bytes.
+/// No peer can make us send segments of a few bytes: data and options together (Linux's `tcp_min_snd_mss`).
 const MIN_MSS: u32 = 48;
+/// The bytes of timestamps in every segment.
+const TIMESTAMPS: u32 = 12;
