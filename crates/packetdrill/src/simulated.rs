@@ -277,13 +277,10 @@ impl Endpoint for Simulated {
 /// segments and at most 64 KB (`tcp_select_initial_window`).
 fn with_receive_memory(config: Config, memory: Option<[u64; 3]>, mss: u32) -> Config {
     let [_, first, largest] = memory.unwrap_or(RECEIVE_MEMORY);
-    let config = config.with_recv_buffer(Bytes(largest));
     let (half, mss) = (first / 2, u64::from(mss));
-    if half >= u64::from(u16::MAX) {
-        return config;
-    }
     let window = if half > mss { half - half % mss } else { half.max(1) };
-    config.with_initial_recv_window(Some(Bytes(window)))
+    let window = Bytes(window.min(u64::from(u16::MAX)));
+    config.with_recv_buffer(Bytes(largest)).with_initial_recv_window(Some(window))
 }
 
 /// When scripts start: as late as a guest's run after its boot, so that timestamps are not zero.

@@ -45,7 +45,7 @@ fn a_wrong_field_is_reported_with_both_packets() {
         text,
         "line 11: live packet field tcp_ack: expected: 2 vs actual: 1\n\
          script packet: 0.100000 P. 1:1001(1000) ack 2\n\
-         actual packet: 0.100000 P. 1:1001(1000) ack 1 win 512"
+         actual packet: 0.100000 P. 1:1001(1000) ack 1 win 502"
     );
 }
 
