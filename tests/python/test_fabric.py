@@ -16,6 +16,7 @@ from weir import _native
 from weir.cells.protocol import Settings
 from weir.comparison.tables import _notes
 from weir.dynamics.fabric import largest_over_mean, size_groups, worst_queue_ms
+from weir.plots import figures
 from weir.studies.fabric import measures
 
 
@@ -140,3 +141,55 @@ def test_every_scenario_of_the_study_can_run() -> None:
         if label != "figure 17":  # there one way leads from host to host
             with pytest.raises(_native.ScenarioError, match="only world sim"):
                 scenario.check("udp")
+
+
+_RACKS = """
+name = "racks"
+
+[topology]
+kind = "leaf-spine"
+leaves = 2
+hosts = 3
+spines = 2
+rate = "10gbit"
+delay = "1us"
+routing = "ecmp"
+
+[[flow]]
+name = "background"
+stack = "dctcp"
+min_rto = "1ms"
+workload = { kind = "flow-sizes", sizes = "fb-hadoop", load = "40%" }
+
+[measure]
+duration = "20ms"
+sample_interval = "0s"
+"""
+
+
+@pytest.fixture(scope="module")
+def racks(tmp_path_factory: pytest.TempPathFactory) -> weir.Results:
+    folder = tmp_path_factory.mktemp("racks")
+    (folder / "racks.toml").write_text(_RACKS, encoding="utf-8")
+    return weir.run(folder / "racks.toml", repeat=2, out=folder, show_progress=False)
+
+
+def test_the_bottleneck_of_a_fabric_is_where_packets_waited_longest(racks: weir.Results) -> None:
+    watched = racks.links.filter("monitored").sort("run")
+    waits = racks.links.group_by("run").agg(pl.col("queue_delay_ms_p99").max()).sort("run")
+    assert watched["queue_delay_ms_p99"].to_list() == waits["queue_delay_ms_p99"].to_list()
+    assert racks.per_run["queue_delay_ms_p99"].to_list() == waits["queue_delay_ms_p99"].to_list()
+    assert racks.per_run["utilisation"].to_list() == watched["utilisation"].to_list()
+
+
+def test_a_report_draws_the_links_of_a_fabric_and_slowdowns_by_size(racks: weir.Results) -> None:
+    drawn = {figure.name: figure for figure in figures(racks)}
+    links = drawn["fabric"].data
+    assert links.height == 2 * 3 + 2 * 2, "two directions are one line"
+    busiest = racks.links.group_by("name").agg(pl.col("utilisation").mean())["utilisation"].max()
+    assert links["use"].max() == pytest.approx(100 * busiest)  # type: ignore[operator]
+    assert links.filter("is_longest").height == 1
+    assert set(links["one_y"]) | set(links["other_y"]) == {0, 1, 2}
+    slowdowns = drawn["slowdown-by-size"].data
+    assert "background, P50" in slowdowns["panel"].to_list()
+    assert slowdowns["value"].min() >= 1  # type: ignore[operator]

@@ -100,7 +100,7 @@ pub(crate) fn fabric(topology: &Topology, flows: &[&Flow]) -> BuiltFabric {
     });
     let built = Built { links, routes: routes.collect() };
     let (balancing, buffer) = (topology.routing.0, topology.memory(flows));
-    BuiltFabric { built, spec: FabricSpec { balancing, forwarding, buffer, ends } }
+    BuiltFabric { built, spec: FabricSpec { balancing, forwarding, buffer, ends, uniform: true } }
 }
 
 /// The switches of `graph` that choose among links or share memory, and the ends of its flows; none where
@@ -115,7 +115,7 @@ pub(crate) fn switches(graph: &Graph, topology: &Topology, flows: &[&Flow]) -> O
     let node = |node: usize| HostChoice::Node(node as u32);
     let ends =
         graph.spans.iter().map(|span| FabricEnds { from: node(span.from), to: node(span.to) });
-    Some(FabricSpec { balancing, forwarding, buffer, ends: ends.collect() })
+    Some(FabricSpec { balancing, forwarding, buffer, ends: ends.collect(), uniform: false })
 }
 
 fn ways(edges: &[Edge]) -> Vec<OneWay> {

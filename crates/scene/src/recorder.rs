@@ -111,7 +111,10 @@ impl Recorder {
             .map(|(i, link)| self.probes[i as usize].row(i, &spec.links[i as usize], now, link))
             .collect();
         add_pauses(&mut links, &net, now.saturating_since(Instant::ZERO + spec.measure.warmup));
-        let monitored = spec.links.iter().position(|link| link.monitored);
+        if spec.fabric.as_ref().is_some_and(|fabric| fabric.uniform) {
+            monitor_longest_wait(&mut links);
+        }
+        let monitored = links.iter().position(|link| link.monitored);
         let goodputs: Vec<f64> = rows.iter().filter_map(|row| row.goodput_mbps).collect();
         let measured = flows.iter().filter_map(|flow| flow.flow_stats().measured()).collect();
         let (goodput_mbps, throughput_mbps) = aggregate::rates(measured).unzip();
@@ -149,6 +152,16 @@ fn add_pauses<Q: EventQueue, L: Load>(rows: &mut [LinkRow], net: &Network<Q, L>,
         let Some((count, paused)) = net.pauses(index) else { continue };
         row.pauses = Some(count);
         row.paused_ratio = (!span.is_zero()).then(|| paused.as_secs_f64() / span.as_secs_f64());
+    }
+}
+
+/// Leaves only the first of the links whose packets waited longest as monitored.
+fn monitor_longest_wait(rows: &mut [LinkRow]) {
+    let waited = |row: &LinkRow| row.queue_delay_ms_p99.unwrap_or(-1.0);
+    let longest = rows.iter().map(waited).fold(-1.0, f64::max);
+    let worst = rows.iter().position(|row| waited(row) >= longest);
+    for (index, row) in rows.iter_mut().enumerate() {
+        row.monitored = Some(index) == worst;
     }
 }
 

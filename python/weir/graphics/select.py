@@ -18,6 +18,9 @@ _LINE_POINTS = 500
 _BAND_BINS = 160
 MEAN_SLICES = 240
 
+FABRICS = ("leaf-spine", "fat-tree")
+"""Topologies without a bottleneck."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -34,6 +37,11 @@ class Case:
     typical: int
     """The run whose goodput is the median."""
     scenario: Mapping[str, Any]
+
+    @property
+    def is_fabric(self) -> bool:
+        """Whether it ran on hosts and switches that a scenario asks for together."""
+        return self.scenario.get("topology", {}).get("kind") in FABRICS
 
     @property
     def stacks(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from weir.graphics.select import Case
 from weir.plots import (
     across,
     distribution,
+    fabric,
     interactive,
     over_time,
     shares,
@@ -35,7 +36,12 @@ __all__ = ["FORMATS", "Figure", "Figures", "figures"]
 Draw = Callable[[Results, Sequence[Case]], Figure | None]
 Explore = Callable[[Scene], Explorer | None]
 
-_FIRST: tuple[Draw, ...] = (topology.topology, across.goodput_against_delay)
+_FIRST: tuple[Draw, ...] = (
+    topology.topology,
+    fabric.drawing,
+    fabric.slowdowns,
+    across.goodput_against_delay,
+)
 _OTHERS: tuple[Draw, ...] = (
     distribution.answers,
     shares.flows,

@@ -257,6 +257,8 @@ class Results:
     def silence(self) -> str:
         """How many flows delivered nothing, in a sentence; empty if all delivered something."""
         flows = self.flows
+        if "delivered_bytes" not in flows.columns:  # transfers of files
+            return ""
         silent = flows.filter(pl.col("delivered_bytes") == 0).height
         return f"{silent} of {flows.height} flows delivered no byte." if silent else ""
 

@@ -18,6 +18,8 @@ pub struct FabricSpec {
     pub buffer: Option<BufferSpec>,
     /// The ends of each flow.
     pub ends: Vec<FabricEnds>,
+    /// Whether no link was meant as the bottleneck: in the results it is the one whose packets waited longest.
+    pub uniform: bool,
 }
 
 /// How a switch chooses among the links on ways of equal cost.
