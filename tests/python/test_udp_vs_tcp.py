@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from tempfile import gettempdir
 from typing import Any
 
 import pytest
 import requires
+from conftest import PATIENCE_S
 from made import assert_top_claims_fit
 from prose import crowded, report_texts
 
@@ -37,6 +40,7 @@ from weir.studies.udp_vs_tcp.experiment import (
 )
 from weir.studies.udp_vs_tcp.findings import findings
 from weir.studies.udp_vs_tcp.published import Source, load
+from weir.transfer import worker
 from weir.transfer.ends import hosts
 from weir.transfer.model import JUMBO, LOCAL, Network, Outcome, Transfer
 from weir.transfer.runs import GIVEN_UP, TransferRunner, tables
@@ -364,3 +368,19 @@ def test_no_transfer_is_given_up_before_the_time_that_the_source_prints() -> Non
         assert len(printed) > 50
         for trial, seconds in printed:
             assert extent.limit_of(trial, seconds) >= 1.5 * seconds, trial.label
+
+
+@pytest.mark.parametrize("protocol", ["tcp", "weir"])
+def test_an_end_goes_with_whoever_asked(tmp_path: Path, protocol: str) -> None:
+    end = subprocess.Popen(
+        [sys.executable, worker.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert end.stdin is not None
+    assert end.stdout is not None
+    job = {"do": "receive", "protocol": protocol, "listen": "127.0.0.1:0", "stack": "cubic"}
+    end.stdin.write(json.dumps({**job, "directory": str(tmp_path)}).encode() + b"\n")
+    end.stdin.flush()
+    assert b"address" in end.stdout.readline(), "it waits for a sender"
+    end.stdin.close()
+    assert end.wait(PATIENCE_S) == 0
+    end.stdout.close()

@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Mapping
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 Job = Mapping[str, Any]
@@ -30,13 +32,21 @@ packet, and the size that ends greeting and header."""
 
 
 def main() -> None:
-    """Executes requests until stdin ends; an error is an answer too."""
-    for line in sys.stdin:
-        job = json.loads(line)
+    """Executes requests until stdin ends, even in the middle of one; an error is an answer too."""
+    jobs: SimpleQueue[Job] = SimpleQueue()
+    Thread(target=_read_jobs, args=(jobs,), daemon=True).start()
+    while True:
+        job = jobs.get()
         try:
             _DO[job["do"], job["protocol"]](job)
         except Exception as error:  # any error is reported to the parent
             _reply(error=str(error) or type(error).__name__)
+
+
+def _read_jobs(jobs: SimpleQueue[Job]) -> None:
+    for line in sys.stdin:
+        jobs.put(json.loads(line))
+    os._exit(0)  # whoever asked is gone, and a transfer may last for a quarter of an hour
 
 
 def _receive_tcp(job: Job) -> None:
