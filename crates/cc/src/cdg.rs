@@ -183,9 +183,11 @@ impl CongestionController for Cdg {
             *shadow = whole_segments(*shadow / 2, mss).min(cwnd);
             (*shadow).max(cwnd / 2)
         });
-        if let Cause::Timeout { .. } = event.cause {
-            self.state = RecoveryState::Loss;
-        }
+        // The very next acknowledgement may end the episode.
+        self.state = match event.cause {
+            Cause::Timeout { .. } => RecoveryState::Loss,
+            _ => RecoveryState::Cwr,
+        };
     }
 
     fn on_ack(&mut self, cx: &mut CcContext<'_>, ack: &AckEvent) {
@@ -418,6 +420,29 @@ mod tests {
             cdg.on_ack(&mut cx, &ack);
             assert_eq!(cdg.measured.delayed_acks, delayed);
         }
+    }
+
+    /// With nothing outstanding when it backs off, the next acknowledgement is already above what ended the episode,
+    /// so no acknowledgement sees it. The loss after it halves the shadow (`CA_EVENT_COMPLETE_CWR`).
+    #[test]
+    fn an_episode_may_end_before_an_acknowledgement_sees_it() {
+        let (mut rng, mut cdg) = (stream(1, "unused"), Cdg::new(Bytes(3 * 1_448)));
+        let mut cx = CcContext::new(Instant::ZERO, Bytes(1_448), &mut rng);
+        let none = Bytes::ZERO;
+        let event = |cause| CongestionEvent {
+            cause,
+            first_in_epoch: true,
+            lost: none,
+            prior_in_flight: none,
+        };
+        cdg.shadow = Bytes(6 * 1_448);
+        cdg.backing_off = true;
+        cdg.on_congestion(&mut cx, &event(Cause::Delay));
+        assert_eq!((cdg.window.cwnd, cdg.shadow), (Bytes(2 * 1_448), Bytes(6 * 1_448)));
+        cdg.on_ack(&mut cx, &AckEvent::default());
+        cdg.window.cwnd = Bytes(4 * 1_448);
+        cdg.on_congestion(&mut cx, &event(Cause::FastRetransmit));
+        assert_eq!((cdg.window.cwnd, cdg.shadow), (Bytes(3 * 1_448), Bytes(3 * 1_448)));
     }
 
     #[test]
