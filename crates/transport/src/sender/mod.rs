@@ -37,8 +37,8 @@ pub(crate) struct Sender {
     /// What it is where the peer's window holds two.
     full_mss: u64,
     board: Scoreboard,
-    /// RACK's timer has found losses: only these leave until an acknowledgement arrives, or the application writes
-    /// (Linux's `tcp_rack_reo_timeout`).
+    /// RACK's timer has found losses, and nothing is paced: only these leave until an acknowledgement arrives, or the
+    /// application writes (Linux's `tcp_rack_reo_timeout`).
     only_repairs: bool,
     recovery: Box<dyn LossRecovery>,
     profile: Profile,

@@ -216,7 +216,9 @@ impl Sender {
             Expired::InVain => self.count_from_oldest(now),
             Expired::Lost(lost, cause) => {
                 self.count_from_oldest(now);
-                self.only_repairs = self.host_profile == HostProfile::Kernel;
+                // Pacing has a timer of its own, which sends everything (`tcp_tsq_write`).
+                let paces = self.pacing_rate().is_some();
+                self.only_repairs = self.host_profile == HostProfile::Kernel && !paces;
                 self.on_timed_loss(now, lost, cause, stats);
             }
             Expired::SegmentTimeout { lost, oldest } => {

@@ -121,3 +121,27 @@ fn after_a_loss_less_of_a_pause_is_made_up_for() {
         );
     }
 }
+
+/// Linux's `tcp_tsq_write`: pacing's timer sends new data too, after RACK's timer has found a loss. BBR's window stands
+/// meanwhile.
+#[test]
+fn new_data_goes_on_after_racks_timer_where_it_is_paced() {
+    let config = Config {
+        max_pacing_rate: Some(Rate::from_mbit(10)),
+        host_profile: weir_transport::HostProfile::Kernel,
+        ..with_stack("rack/bbr")
+    };
+    let mut pair = Pair::connected(&config);
+    pair.write(Client, 12 * 1_448);
+    pair.drive();
+    pair.log.clear();
+    pair.lose_first(has_data);
+    pair.write(Client, 2 * 1_448);
+    pair.drive_for(RTT + Duration::from_millis(2));
+    pair.write(Client, 200 * 1_448);
+    pair.drive_for(RTT - Duration::from_millis(3));
+    let sent = departures(&pair);
+    let from = sent[0] + RTT + RTT / 4 + Duration::from_millis(3);
+    let later = sent.iter().filter(|at| **at > from).count();
+    assert!(later > 5, "{later} of {}", sent.len());
+}
