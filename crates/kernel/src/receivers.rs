@@ -10,7 +10,7 @@ use weir_scene::{FlowSpec, Server, Workload};
 use weir_units::{Bytes, Duration};
 
 use super::shared::{Polls, Shared, raise_priority};
-use super::sockets::{IoOutcome, discard, write};
+use super::sockets::{IoOutcome, MESSAGE, discard, write};
 use weir_links::health::thread_cpu_time;
 
 /// One flow's receiving end.
@@ -194,7 +194,7 @@ impl Receiver {
     fn answer(&mut self) -> io::Result<()> {
         let Some(connection) = &self.connection else { return Ok(()) };
         while self.unwritten > 0 && !self.is_full {
-            match write(connection, self.unwritten)? {
+            match write(connection, self.unwritten, MESSAGE)? {
                 IoOutcome::Bytes(bytes) => self.unwritten -= bytes,
                 _ => self.is_full = true,
             }

@@ -16,7 +16,7 @@ use weir_units::{Duration, Instant};
 use super::info::{TcpInfoReader, failure};
 use super::record::LoggedFlow;
 use super::shared::{Polls, Shared, raise_priority};
-use super::sockets::{IoOutcome, break_off, discard, write};
+use super::sockets::{IoOutcome, MESSAGE, PIECE, break_off, discard, write};
 use weir_links::health::thread_cpu_time;
 
 /// All of them.
@@ -344,12 +344,16 @@ impl<'a> Sender<'a> {
         let Some(socket) = self.socket.as_ref().filter(|_| self.stage == Stage::Connected) else {
             return Ok(());
         };
+        let piece = match self.spec.workload {
+            Workload::Request { .. } | Workload::PoissonRequest { .. } => MESSAGE,
+            _ => PIECE,
+        };
         // A bound, so that other flows have their turn; what is left is written in the next.
         for _ in 0..ROUNDS {
             if self.unwritten == 0 || self.is_full {
                 break;
             }
-            match write(socket, self.unwritten) {
+            match write(socket, self.unwritten, piece) {
                 Ok(IoOutcome::Bytes(bytes)) => {
                     self.unwritten -= bytes;
                     self.written += bytes;

@@ -113,11 +113,11 @@ pub(super) fn options_len(config: &Config) -> u32 {
     if config.timestamps { 12 } else { 0 }
 }
 
-/// Hands over some of `left` bytes, which are zeros.
-pub(super) fn write(socket: impl AsFd, left: u64) -> io::Result<IoOutcome> {
-    static ZEROS: [u8; PIECE] = [0; PIECE];
-    let piece = &ZEROS[..left.min(PIECE as u64) as usize];
-    moved(send(socket, piece, SendFlags::NOSIGNAL))
+/// Hands over some of `left` bytes, which are zeros, at most `piece` of them.
+pub(super) fn write(socket: impl AsFd, left: u64, piece: usize) -> io::Result<IoOutcome> {
+    static ZEROS: [u8; MESSAGE] = [0; MESSAGE];
+    let zeros = &ZEROS[..left.min(piece.min(MESSAGE) as u64) as usize];
+    moved(send(socket, zeros, SendFlags::NOSIGNAL))
 }
 
 /// Discards what has arrived, without a copy (`MSG_TRUNC` in tcp(7)).
@@ -144,7 +144,10 @@ pub(super) fn break_off(socket: OwnedFd) {
 
 /// Flow `i` listens at this port and `i`.
 pub const FIRST_PORT: u16 = 6_000;
-/// What is written at a time, as by the simulator's applications: TCP pushes the middle and the end of
+/// What a source writes at a time, as the simulator's applications do: TCP pushes the middle and the end of
 /// such a piece. A source that may take back what is not sent writes this much too much.
-const PIECE: usize = 64 << 10;
+pub(super) const PIECE: usize = 64 << 10;
+/// The same of requests and answers, which the simulator writes whole: where the window has space for all of one, each
+/// piece would end with a short segment.
+pub(super) const MESSAGE: usize = 4 << 20;
 const UNSENT: u32 = 16 << 10;
