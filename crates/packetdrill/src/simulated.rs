@@ -85,7 +85,7 @@ impl Simulated {
                 config.with_send_buffer(Some(Bytes(first))).with_max_send_buffer(Some(Bytes(most)))
             }
         };
-        with_receive_memory(config, settings.receive_memory, self.mss())
+        with_receive_memory(config, settings, self.mss())
     }
 
     /// The largest payload, without the headers of IP and TCP.
@@ -275,12 +275,15 @@ impl Endpoint for Simulated {
 
 /// The window's scale is that of the largest buffer, and the first window half of the first one, in whole
 /// segments and at most 64 KB (`tcp_select_initial_window`).
-fn with_receive_memory(config: Config, memory: Option<[u64; 3]>, mss: u32) -> Config {
-    let [_, first, largest] = memory.unwrap_or(RECEIVE_MEMORY);
+fn with_receive_memory(config: Config, settings: &Settings, mss: u32) -> Config {
+    let [_, first, largest] = settings.receive_memory.unwrap_or(RECEIVE_MEMORY);
+    let config = config.with_recv_buffer(Bytes(largest));
     let (half, mss) = (first / 2, u64::from(mss));
+    if settings.freebsd && half >= u64::from(u16::MAX) {
+        return config; // its 65,535 bytes are no whole number of segments
+    }
     let window = if half > mss { half - half % mss } else { half.max(1) };
-    let window = Bytes(window.min(u64::from(u16::MAX)));
-    config.with_recv_buffer(Bytes(largest)).with_initial_recv_window(Some(window))
+    config.with_initial_recv_window(Some(Bytes(window.min(u64::from(u16::MAX)))))
 }
 
 /// When scripts start: as late as a guest's run after its boot, so that timestamps are not zero.

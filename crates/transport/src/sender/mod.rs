@@ -79,6 +79,8 @@ pub(crate) struct Sender {
     probe_due: bool,
     /// Number of segments that a timeout sends, regardless of window and pacer.
     timeout_segments: u8,
+    /// The same of segments that left with a SYN, and that the peer did not take.
+    early_repairs: u8,
     limited_transmit: bool,
     /// Segments reported to have arrived twice.
     dsacks: u64,
@@ -194,6 +196,7 @@ impl Sender {
             timers: timer::Timers::new(config.fires_on_ticks()),
             probe_due: false,
             timeout_segments: 0,
+            early_repairs: 0,
             limited_transmit: config.limited_transmit,
             reordering: 0,
             dsacks: 0,

@@ -221,7 +221,7 @@ impl Sender {
         route.frozen_at = Some(now);
         route.untimed_below = self.board.nxt();
         self.probe_due = false;
-        self.timeout_segments = 0;
+        (self.timeout_segments, self.early_repairs) = (0, 0);
         self.timers.window_probe_due = false;
         if window == AtResume::Anew {
             self.restart_window(now, stats);

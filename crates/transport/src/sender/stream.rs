@@ -85,12 +85,12 @@ impl Sender {
         self.board.lose_where(|_, _| true);
         // It is none of the path's.
         self.board.take_last_loss();
-        self.timeout_segments = outstanding;
+        self.early_repairs = outstanding;
     }
 
     /// Whether that is still to happen.
     pub(crate) fn repairs_early(&self) -> bool {
-        self.timeout_segments > 0
+        self.early_repairs > 0
     }
 
     /// Changes what the buffer may take, or gives it a bound.

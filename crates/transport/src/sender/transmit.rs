@@ -64,6 +64,12 @@ impl Sender {
         if std::mem::take(&mut self.probe_due) {
             return self.poll_probe(now, stats);
         }
+        if self.early_repairs > 0 {
+            self.early_repairs -= 1;
+            if let Some(lost) = self.board.first_lost() {
+                return Some(self.depart(now, Choice::Resend(lost.start), stats));
+            }
+        }
         if self.timeout_segments > 0 {
             self.timeout_segments -= 1;
             if let Some(choice) = self.choose_for_timeout() {
