@@ -218,3 +218,12 @@ def test_other_names_are_suggested(invoke: Invoke, arguments: tuple[str, ...], m
 def test_a_loss_of_half_needs_no_sign(invoke: Invoke) -> None:
     assert invoke("compare", "reno", "--loss", "0.5", "--dry-run").exit_code == 0
     assert invoke("compare", "reno", "--loss", "100%", "--dry-run").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("called", "there"), [("packetdrill", "conform SCRIPTS"), ("serve", "test --server")]
+)
+def test_a_command_of_another_name_is_pointed_to(invoke: Invoke, called: str, there: str) -> None:
+    result = invoke(called)
+    assert result.exit_code == 2
+    assert result.stderr == f"weir: there is no command '{called}'; use weir {there}\n"

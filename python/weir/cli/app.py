@@ -69,6 +69,15 @@ VERBS: dict[str, dict[str, str]] = {
 The help page of a verb begins with its summary. Here it is known without importing the verb.
 """
 
+_CALLED = {
+    "packetdrill": "conform SCRIPTS",
+    "serve": "test --server",
+    "animate": "ui SCENARIO --save FILE",
+    "simulate": "run",
+    "sweep": "run --sweep",
+}
+"""Where something is that users look for by another name."""
+
 _SUMMARIES = {name: text for panel in VERBS.values() for name, text in panel.items()}
 
 
@@ -89,6 +98,8 @@ class _Root(Group):
         Raises:
             InputError: there is no such verb.
         """
+        if cmd_name in _CALLED:
+            raise InputError(f"there is no command {cmd_name!r}; use weir {_CALLED[cmd_name]}")
         if cmd_name not in _SUMMARIES:
             raise InputError(unknown("command", cmd_name, _SUMMARIES))
         if cmd_name not in self.commands:
