@@ -371,7 +371,7 @@ def test_no_transfer_is_given_up_before_the_time_that_the_source_prints() -> Non
 
 
 @pytest.mark.parametrize("protocol", ["tcp", "weir"])
-def test_an_end_goes_with_whoever_asked(tmp_path: Path, protocol: str) -> None:
+def test_an_end_does_not_survive_its_parent(tmp_path: Path, protocol: str) -> None:
     end = subprocess.Popen(
         [sys.executable, worker.__file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )

@@ -46,7 +46,7 @@ def main() -> None:
 def _read_jobs(jobs: SimpleQueue[Job]) -> None:
     for line in sys.stdin:
         jobs.put(json.loads(line))
-    os._exit(0)  # whoever asked is gone, and a transfer may last for a quarter of an hour
+    os._exit(0)  # the parent is gone, and a transfer may last for a quarter of an hour
 
 
 def _receive_tcp(job: Job) -> None:
