@@ -47,6 +47,7 @@ __all__ = [
     "read_captures",
     "receive_files",
     "relay_check",
+    "router_feedback",
     "send_files",
     "stack_parts",
     "tc_keys",
@@ -765,6 +766,13 @@ def relay_check(delay: str, gap: str, size: int, count: int) -> dict[str, Any]:
 
 class TransferError(Exception):
     """A transfer that did not happen: why, in one line."""
+
+def router_feedback(stack: str) -> str | None:
+    """Return the kind of routers' feedback that the controller of a stack goes by.
+
+    As key ``feedback`` of a scenario has it: ``int`` of ``hpcc``. ``None`` of a controller that
+    goes by none, and of stacks of other projects.
+    """
 
 def stack_parts(stack: str) -> tuple[str, str, str, str | None]:
     """Return the host, the recovery scheme, the controller and its algorithm of a stack.

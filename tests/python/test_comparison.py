@@ -12,7 +12,9 @@ import weir
 from weir.base.errors import InputError
 from weir.comparison.contrasts import Contrast, caution, contrasts, judged
 from weir.comparison.verdicts import verdicts
+from weir.report.summary import cautions
 from weir.results.metrics import BY_NAME
+from weir.results.unheard import unheard
 from weir.statistics import intervals
 
 
@@ -177,3 +179,27 @@ def test_differences_are_a_table(lossy: weir.Results) -> None:
     assert not lenient["relevant"].any()
     with pytest.raises(InputError, match=r"relevant='a lot': .* percentage"):
         lossy.differences(relevant="a lot")
+
+
+_DEAF = "hpcc goes by what routers tell, and none on the path does: set feedback"
+_UNMARKED = "No packet was marked: what dctcp does with marks is not seen."
+
+
+@pytest.mark.parametrize(
+    ("stack", "sets", "said"),
+    [
+        ("hpcc", {}, _DEAF),
+        ("hpcc", {"topology.feedback": '{ kind = "int" }'}, ""),
+        ("dctcp", {}, _UNMARKED),
+        ("dctcp", {"topology.queue": '{ kind = "ecn-step", threshold = "10p" }'}, ""),
+    ],
+)
+def test_what_the_network_does_not_tell_a_controller_is_said(
+    tmp_path: Path, stack: str, sets: dict[str, object], said: str
+) -> None:
+    found = weir.compare(
+        stack, "reno", duration="2s", repeat=2, out=tmp_path, show_progress=False, sets=sets
+    )
+    texts = unheard(found)
+    assert len(texts) == bool(said)
+    assert all(text.startswith(said) and text in cautions(found) for text in texts)

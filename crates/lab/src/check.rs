@@ -228,7 +228,7 @@ fn check_levels(flow: &Flow, section: &str, topology: &Topology) -> Checked {
 fn uses_router_feedback(flow: &Flow) -> bool {
     match &flow.stack {
         Protocol::Udp | Protocol::Foreign(_) | Protocol::Contender(_) => false,
-        Protocol::Reliable(stack) => stack.controller.uses_router_feedback(),
+        Protocol::Reliable(stack) => stack.controller.router_feedback().is_some(),
     }
 }
 

@@ -75,7 +75,7 @@ pub use scenario::Scenario;
 pub use scenario_file::{Measure, ScenarioFile};
 pub use script_host::ScriptHost;
 pub use scripts::read as read_script;
-pub use stack_parts::{StackParts, stack_parts};
+pub use stack_parts::{StackParts, router_feedback, stack_parts};
 #[cfg(feature = "tables")]
 pub use table::{Cell, Columns, Table, assemble, column, named_columns};
 pub use tc::{tc_keys, tc_options};

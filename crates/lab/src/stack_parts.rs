@@ -46,6 +46,16 @@ pub fn stack_parts(stack: &str) -> StackParts {
     StackParts { host: host.to_owned(), recovery: recovery.to_owned(), controller, algorithm }
 }
 
+/// The kind of routers' feedback, as key `feedback` of a scenario has it, that the controller of a stack goes by.
+///
+/// ```
+/// assert_eq!(weir_lab::router_feedback("rack/hpcc(wai=1gbit)"), Some("int"));
+/// assert_eq!(weir_lab::router_feedback("cubic"), None);
+/// ```
+pub fn router_feedback(stack: &str) -> Option<&'static str> {
+    stack.trim().parse::<Stack>().ok()?.controller.router_feedback()
+}
+
 fn algorithm_of(controller: &str) -> &str {
     let name = without_parameters(controller);
     match name.strip_prefix("weir-").unwrap_or(name) {

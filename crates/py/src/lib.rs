@@ -47,7 +47,7 @@ mod _native {
     #[pymodule_export]
     use super::link::HostLink;
     #[pymodule_export]
-    use super::names::{kernel_controllers, stack_parts};
+    use super::names::{kernel_controllers, router_feedback, stack_parts};
     #[pymodule_export]
     use super::packetdrill::PacketScript;
     #[cfg(target_os = "linux")]

@@ -10,6 +10,12 @@ pub(crate) fn stack_parts(stack: &str) -> (String, String, String, Option<String
     (host, recovery, controller, algorithm)
 }
 
+/// The kind of routers' feedback that the controller of a stack goes by.
+#[pyfunction]
+pub(crate) fn router_feedback(stack: &str) -> Option<&'static str> {
+    weir_lab::router_feedback(stack)
+}
+
 /// Linux's own congestion controls.
 #[pyfunction]
 pub(crate) fn kernel_controllers() -> [&'static str; 17] {

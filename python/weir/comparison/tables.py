@@ -20,6 +20,7 @@ from weir.statistics.intervals import Estimate, mean_interval
 if TYPE_CHECKING:
     from weir.dynamics.sharing import Observed
     from weir.results.results import Results
+from weir.results.unheard import unheard
 
 _MAX_FLOW_ROWS = 24
 _MAX_COMPLETIONS = 48
@@ -254,6 +255,7 @@ def _notes(results: Results) -> str:
     elif not results.manifest["complete"]:
         notes.append("Not all planned runs are here: the command was interrupted.")
     notes += [results.silence] if results.silence else []
+    notes += unheard(results)
     notes += _unfinished(results.flows)
     notes += _strained(results)
     notes += _deadlocked(results.runs)

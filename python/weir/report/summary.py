@@ -22,6 +22,7 @@ from weir.report.leaders import at, leaders, leading, measured
 from weir.results import metrics
 from weir.results.metrics import Metric
 from weir.results.results import Results
+from weir.results.unheard import unheard
 from weir.scenario import labels
 from weir.scenario.source import HOSTS
 from weir.statistics.intervals import Estimate, mean_interval
@@ -121,7 +122,7 @@ def cautions(results: Results, *, has_intervals: bool = False) -> list[str]:
     """
     runs = _about_runs(results, has_intervals=has_intervals)
     known = [text for text in (results.mixture, results.silence) if text]
-    return [*known, *runs, *_about_length(results), *_about_flows(results)]
+    return [*known, *unheard(results), *runs, *_about_length(results), *_about_flows(results)]
 
 
 def signed(estimate: Estimate, metric: Metric) -> str:

@@ -337,17 +337,16 @@ controllers! {
 }
 
 impl CcConfig {
-    /// Whether it needs what routers tell.
-    pub fn uses_router_feedback(&self) -> bool {
-        matches!(
-            self.inner(),
-            Self::Muzha { .. }
-                | Self::Muzha2
-                | Self::Xcp
-                | Self::Rcp
-                | Self::Hpcc { .. }
-                | Self::AntiEcn
-        )
+    /// The kind of what routers tell that it goes by, if it does.
+    pub fn router_feedback(&self) -> Option<&'static str> {
+        match self.inner() {
+            Self::Muzha { .. } | Self::Muzha2 => Some("drai"),
+            Self::Xcp => Some("xcp"),
+            Self::Rcp => Some("rcp"),
+            Self::Hpcc { .. } => Some("int"),
+            Self::AntiEcn => Some("anti-ecn"),
+            _ => None,
+        }
     }
 
     /// How many levels it expects of the routers' indices, if it goes by them.
