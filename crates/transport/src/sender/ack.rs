@@ -54,6 +54,7 @@ impl Sender {
         ack: &IncomingAck,
         stats: &mut Stats,
     ) -> Option<Duration> {
+        self.arrived_at = now;
         let now = self.stamp(now);
         let metered_window = self.epoch.prr_window();
         let prior_in_flight = self.board.in_flight();
@@ -174,6 +175,7 @@ impl Sender {
         if ack.sack_len == 0 || self.board.is_empty() {
             return;
         }
+        self.arrived_at = now;
         let now = self.stamp(now);
         let metered_window = self.epoch.prr_window();
         let prior_in_flight = self.board.in_flight();
