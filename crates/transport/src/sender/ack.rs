@@ -54,7 +54,6 @@ impl Sender {
         ack: &IncomingAck,
         stats: &mut Stats,
     ) -> Option<Duration> {
-        self.arrived_at = now;
         let now = self.stamp(now);
         let metered_window = self.epoch.prr_window();
         let prior_in_flight = self.board.in_flight();
@@ -175,7 +174,6 @@ impl Sender {
         if ack.sack_len == 0 || self.board.is_empty() {
             return;
         }
-        self.arrived_at = now;
         let now = self.stamp(now);
         let metered_window = self.epoch.prr_window();
         let prior_in_flight = self.board.in_flight();

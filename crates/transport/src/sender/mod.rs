@@ -51,8 +51,6 @@ pub(crate) struct Sender {
     rtt: RttEstimator,
     sampler: RateSampler,
     pacer: Pacer,
-    /// When what is being processed arrived, to the nanosecond.
-    arrived_at: Instant,
     pacing: Pacing,
     bursts: burst::Bursts,
     clock: LimitClock,
@@ -169,7 +167,6 @@ impl Sender {
             rtt: RttEstimator::new(rtt_config(config)),
             sampler: RateSampler::default(),
             pacer: Pacer::new(config.pacing_catch_up),
-            arrived_at: Instant::ZERO,
             pacing: Pacing {
                 most: config.max_pacing_rate,
                 first_flight: if config.pace_initial_window { initial } else { Bytes::ZERO },
@@ -434,8 +431,6 @@ impl Sender {
         call: impl FnOnce(&mut dyn CongestionController, &mut CcContext<'_>) -> T,
     ) -> T {
         let peer_window = Bytes(self.allowed_window().unwrap_or_default());
-        // Until then it takes as long from `now`, a whole microsecond, as from the arrival (`tcp_clock_cache`).
-        let floored = self.arrived_at.saturating_since(now);
         let mut cx = CcContext {
             now,
             mss: Bytes(self.mss),
@@ -445,7 +440,7 @@ impl Sender {
             snd_nxt: self.board.nxt(),
             delivered: self.sampler.delivered(),
             delivered_marked: Bytes(self.delivered_marked),
-            next_departure: self.pacer.next_departure().max(self.arrived_at) - floored,
+            next_departure: self.pacer.next_departure(),
             paced: self.pacing.window || self.pacing.most.is_some(),
             app_limited: self.sampler.is_app_limited(),
             cwnd_limited: self.is_cwnd_limited(),
