@@ -221,7 +221,12 @@ def test_a_loss_of_half_needs_no_sign(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    ("called", "there"), [("packetdrill", "conform SCRIPTS"), ("serve", "test --server")]
+    ("called", "there"),
+    [
+        ("packetdrill", "conform SCRIPTS"),
+        ("serve", "test --server"),
+        ("animate", "ui SCENARIO --save FILE"),
+    ],
 )
 def test_a_command_of_another_name_is_pointed_to(invoke: Invoke, called: str, there: str) -> None:
     result = invoke(called)

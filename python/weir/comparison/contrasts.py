@@ -28,8 +28,8 @@ _ALSO_COMPARED = (
 )
 
 
-_DELIVERED = ("goodput_mbps", "throughput_mbps")
-"""What is zero only where no data arrived."""
+_DELIVERED = "goodput_mbps"
+"""It is zero only where no data arrived."""
 
 NOTHING = "neither delivered anything"
 
@@ -101,7 +101,7 @@ class Contrast:
     @property
     def is_empty(self) -> bool:
         """Whether neither case delivered anything, so that nothing is compared."""
-        return self.metric.name in _DELIVERED and self.base == 0 == self.difference.estimate.mean
+        return self.metric.name == _DELIVERED and self.base == 0 == self.difference.estimate.mean
 
     @property
     def is_relevant(self) -> bool | None:
