@@ -16,7 +16,9 @@ from weir import _native
 from weir.cells.protocol import Settings
 from weir.comparison.tables import _notes
 from weir.dynamics.fabric import largest_over_mean, size_groups, worst_queue_ms
+from weir.graphics.select import cases
 from weir.plots import figures
+from weir.report import summary
 from weir.studies.fabric import measures
 
 
@@ -193,3 +195,6 @@ def test_a_report_draws_the_links_of_a_fabric_and_slowdowns_by_size(racks: weir.
     slowdowns = drawn["slowdown-by-size"].data
     assert "background, P50" in slowdowns["panel"].to_list()
     assert slowdowns["value"].min() >= 1  # type: ignore[operator]
+    question = summary.question(racks, cases(racks))
+    assert "the links of a leaf-spine" in question
+    assert "bottleneck" not in question

@@ -14,7 +14,7 @@ from weir.comparison.contrasts import Contrast, has_neighbour
 from weir.comparison.neighbour import neighbours, sentences
 from weir.comparison.tables import estimate_text
 from weir.comparison.verdicts import SAID, verdicts
-from weir.graphics.select import Case, shown_over_time
+from weir.graphics.select import FABRICS, Case, shown_over_time
 from weir.graphics.theme import MINUS, short_key, significant
 from weir.plots.interactive import MOST_CASES
 from weir.plots.shares import limited_shares
@@ -142,7 +142,9 @@ def _network(case: Mapping[str, Any], swept: Sequence[str]) -> str:
     fixed = {key: value for key, value in topology.items() if f"topology.{key}" not in swept}
     rate, rtt, queue = (fixed.get(key) for key in ("rate", "rtt", "queue"))
     parts = []
-    if isinstance(rate, str):
+    if topology.get("kind") in FABRICS:
+        parts.append(f"the links of a {topology['kind']}")
+    elif isinstance(rate, str):
         parts.append(f"a {rate} bottleneck")
     if isinstance(rtt, str):
         parts.append(f"a round-trip time of {rtt}")
