@@ -259,7 +259,8 @@ def send(address: Address) -> float:
         began = time.monotonic()
         try:
             sent = files.send([path], f"{address[0]}:{address[1]}", max_wait="20s")
-        except files.FailedError:
+        except files.FailedError as error:
+            print(f"the honest transfer failed: {error}", file=sys.stderr)
             return float("inf")
         return float("inf") if sent.missing else time.monotonic() - began
 

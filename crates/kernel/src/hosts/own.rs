@@ -144,9 +144,7 @@ impl<'a> OwnPart<'a> {
         let warmed_up = Instant::ZERO + measure.warmup;
         let mut next_sample = measure.sample_interval.map(|every| Instant::ZERO + every);
         let mut inbox = Inbox::default();
-        let own = overflow::inode(&self.medium.socket);
-        let dropped = || overflow::drops().get(&own).copied().unwrap_or_default();
-        let dropped_before = dropped();
+        let dropped_before = overflow::drops(&self.medium.socket);
         shared.await_start();
         while goes_on() {
             let now = shared.now();
@@ -179,7 +177,7 @@ impl<'a> OwnPart<'a> {
         if let Some(tap) = self.medium.tap.take() {
             tap.finish();
         }
-        let dropped = dropped().saturating_sub(dropped_before);
+        let dropped = overflow::drops(&self.medium.socket).saturating_sub(dropped_before);
         let mut record = self.finish(end);
         record.dropped = dropped;
         record.cpu = thread_cpu_time().saturating_sub(cpu_before);

@@ -43,8 +43,7 @@ pub struct FirstDatagram {
 
 /// Receives until the load ends.
 pub(super) fn run(socket: &Socket, spec: &LoadSpec, shared: &Shared) -> io::Result<Received> {
-    let own = overflow::inode(socket);
-    let dropped = || overflow::drops().get(&own).copied().unwrap_or_default();
+    let dropped = || overflow::drops(socket);
     let (mut inbox, mut sink) = (Inbox::default(), Sink::default());
     let dropped_before = dropped();
     while !shared.receiving_ends.load(Ordering::Relaxed) {

@@ -21,8 +21,6 @@ pub(crate) struct Clients<S> {
 pub(crate) struct Client<S> {
     pub(crate) address: SocketAddr,
     pub(crate) own: S,
-    /// Whether its server has ever sent it anything.
-    pub(crate) answered: bool,
     used: Instant,
     pace: Pace,
 }
@@ -89,7 +87,7 @@ impl<S> Clients<S> {
             self.next = self.next.wrapping_add(1);
         }
         self.by_address.insert(address, id);
-        let client = Client { address, own, answered: false, used: now, pace: Pace::new(now) };
+        let client = Client { address, own, used: now, pace: Pace::new(now) };
         self.table.insert(id, client);
         id
     }
@@ -99,15 +97,7 @@ impl<S> Clients<S> {
         self.table.get(&id)
     }
 
-    /// Takes note of bytes of a client's server for it.
-    pub(crate) fn on_answer(&mut self, id: u32, now: Instant, bytes: u64) {
-        self.touch(id, now, bytes);
-        if let Some(client) = self.table.get_mut(&id) {
-            client.answered = true;
-        }
-    }
-
-    /// Takes note of bytes of a client.
+    /// Takes note of bytes of a client, or of its server for it.
     pub(crate) fn touch(&mut self, id: u32, now: Instant, bytes: u64) {
         if let Some(client) = self.table.get_mut(&id) {
             client.used = client.used.max(now);
@@ -242,7 +232,7 @@ mod tests {
             }
             let place = clients.find(honest);
             if answered.is_some_and(|(at, id)| at == ms && place == Some(id)) {
-                clients.on_answer(place?, now, 56);
+                clients.touch(place?, now, 56);
                 step += 1;
                 due = ms;
             }

@@ -1,50 +1,56 @@
-//! How many datagrams found a socket's receive buffer full: Linux's column `drops`.
+//! How many datagrams found a socket's receive buffer full, as the system counts them.
 
-use std::collections::HashMap;
 use std::os::fd::AsFd;
 
-/// Drops by the socket's inode, of all UDP sockets of this network namespace. Empty where the system
-/// does not say.
-pub fn drops() -> HashMap<u64, u64> {
-    ["/proc/thread-self/net/udp", "/proc/thread-self/net/udp6"]
-        .iter()
-        .filter_map(|file| std::fs::read_to_string(file).ok())
-        .flat_map(|table| parse(&table))
-        .collect()
+/// Drops at a socket, modulo 2^32. Zero where the system does not say.
+///
+/// It asks the socket: the system's table of sockets, `/proc/net/udp`, takes milliseconds to read where there are
+/// thousands, and each newcomer to a full relay makes it ask.
+#[cfg(target_os = "linux")]
+pub fn drops(socket: &impl AsFd) -> u64 {
+    const DROPS: usize = 8;
+    nix::sys::socket::getsockopt(socket, option::Memory).map_or(0, |values| u64::from(values[DROPS]))
 }
 
-/// The inode of a socket.
-pub fn inode(socket: impl AsFd) -> u64 {
-    rustix::fs::fstat(socket).map(|stat| stat.st_ino).unwrap_or_default()
+/// Drops at a socket; this system does not say.
+#[cfg(not(target_os = "linux"))]
+pub fn drops(_: &impl AsFd) -> u64 {
+    0
 }
 
-/// `sl local rem st queues tr:tm retrnsmt uid timeout inode ref pointer drops`, after a heading.
-fn parse(table: &str) -> Vec<(u64, u64)> {
-    let row = |line: &str| {
-        let mut fields = line.split_whitespace();
-        let inode = fields.nth(9)?.parse().ok()?;
-        Some((inode, fields.nth(2)?.parse().ok()?))
-    };
-    table.lines().skip(1).filter_map(row).collect()
+#[cfg(target_os = "linux")]
+mod option {
+    use nix::{getsockopt_impl, libc, sockopt_impl};
+
+    sockopt_impl!(
+        /// `SO_MEMINFO` (Linux 4.12) up to `SK_MEMINFO_DROPS`.
+        Memory,
+        GetOnly,
+        libc::SOL_SOCKET,
+        libc::SO_MEMINFO,
+        [u32; 9]
+    );
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
-    use super::*;
+    use std::net::UdpSocket;
+
+    use super::drops;
 
     #[test]
-    fn the_columns_are_found() {
-        let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
- 2013: 0100007F:2328 00000000:0000 07 00000000:00000000 00:00000000 00000000     0        0 41267 2 0000000000000000 17
- broken line
-";
-        assert_eq!(parse(table), [(41_267, 17)]);
-    }
-
-    #[cfg(target_os = "linux")]
-    #[test]
-    fn a_socket_of_ours_is_listed() {
-        let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
-        assert_eq!(drops().get(&inode(&socket)), Some(&0));
+    fn what_a_full_buffer_refuses_is_counted() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(drops(&socket), 0);
+        let from = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        let sent = 2_000;
+        for _ in 0..sent {
+            from.send_to(&[0; 1_000], to).unwrap();
+        }
+        socket.set_nonblocking(true).unwrap();
+        let there = std::iter::from_fn(|| socket.recv(&mut [0; 1_000]).ok()).count() as u64;
+        assert!(0 < there && there < sent, "{there} of {sent} fit");
+        assert_eq!(drops(&socket), sent - there);
     }
 }

@@ -126,7 +126,7 @@ impl UdpRelay {
             let id = clients.find(arrival.from).or_else(|| {
                 let (ip, bytes) = (arrival.from.ip(), payload(&arrival));
                 let gone = clients.make_space(ip, arrival.time, bytes).ok()?;
-                *past_overflow += overflows(gone.as_slice());
+                *past_overflow += overflows(&gone);
                 welcome(clients, &arrival, *to)
             });
             match id {
@@ -151,7 +151,7 @@ impl UdpRelay {
         }
         for arrival in inbox.arrivals() {
             if is_same(arrival.from, *to) {
-                clients.on_answer(id, arrival.time, payload(&arrival));
+                clients.touch(id, arrival.time, payload(&arrival));
                 offer(host, &arrival, id, Direction::Reverse);
             } else {
                 host.unintended(Direction::Reverse).unknown_client +=
@@ -238,26 +238,19 @@ impl Carrier for UdpRelay {
 
     fn report(&mut self) -> Report {
         let now = clock::now();
-        let drops = overflow::drops();
-        let of = |socket: &Socket| drops.get(&overflow::inode(socket)).copied().unwrap_or_default();
         let mut up = self.host.report(now, Direction::Forward);
-        up.unintended.overflow = of(&self.listen);
+        up.unintended.overflow = overflow::drops(&self.listen);
         let mut down = self.host.report(now, Direction::Reverse);
-        let at_clients: u64 = self.clients.iter().map(|(_, client)| of(&client.own.socket)).sum();
+        let at_clients = overflows(self.clients.iter().map(|(_, client)| client));
         down.unintended.overflow = self.past_overflow + at_clients;
         let clients = self.clients.len() as u64;
         Report { elapsed: now.saturating_since(self.began), up, down, clients }
     }
 }
 
-/// What overflowed at the sockets of clients. The system's list is long, and where nothing came nothing overflowed.
-fn overflows(clients: &[Client<Upstream>]) -> u64 {
-    if !clients.iter().any(|client| client.answered) {
-        return 0;
-    }
-    let drops = overflow::drops();
-    let of = |client: &Client<Upstream>| drops.get(&overflow::inode(&client.own.socket));
-    clients.iter().filter_map(of).sum()
+/// What overflowed at the sockets of clients.
+fn overflows<'c>(clients: impl IntoIterator<Item = &'c Client<Upstream>>) -> u64 {
+    clients.into_iter().map(|client| overflow::drops(&client.own.socket)).sum()
 }
 
 /// Adds a client that has not been seen.
