@@ -16,14 +16,14 @@ use super::Receiver;
 use crate::sender::segment_memory;
 
 impl Receiver {
-    /// Segments in the kernel's memory while this one is taken in: those behind a hole, and itself if it is next
-    /// (`sk_rmem_alloc`). Nothing asks for them once the window has its size.
+    /// Segments in the kernel's memory while this one is taken in: those that are not read, those behind a hole, and
+    /// itself if it is next (`sk_rmem_alloc`). Nothing asks for them once the window has its size.
     pub(super) fn held(&self, offset: u64, len: u32) -> u64 {
         if self.window_limit >= self.window_clamp {
             return 0;
         }
         let next = if offset <= self.rcv_nxt() { u64::from(len) } else { 0 };
-        (self.reassembly.ahead() + next).div_ceil(self.mss)
+        (self.readable() + self.reassembly.ahead() + next).div_ceil(self.mss)
     }
 
     /// Linux's `tcp_grow_window`: by two segments for each that arrives, out of order too unless duplicates must look

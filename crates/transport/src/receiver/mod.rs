@@ -401,10 +401,10 @@ impl Receiver {
         self.offer_at_most(self.offer_limit.most())
     }
 
-    /// Linux rounds up what it does not take back (`tcp_select_window`). Here it does not pass the buffer by that: with
-    /// a byte in each segment it would for ever.
+    /// Linux rounds up what it does not take back (`tcp_select_window`). Here it does not pass the buffer by more than a
+    /// sixteenth by that: with a byte in each segment it would for ever.
     fn standing_window(&self, current: u64) -> u64 {
-        let space = (self.read + self.buffer).saturating_sub(self.rcv_nxt());
+        let space = (self.read + self.buffer + self.buffer / 16).saturating_sub(self.rcv_nxt());
         self.offer_limit.rounded_up(current.min(space)).max(current)
     }
 

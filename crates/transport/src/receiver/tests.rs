@@ -198,7 +198,7 @@ fn another_gap_releases_what_was_held_back() {
 
 proptest! {
     #[test]
-    fn an_edge_that_was_offered_stands_and_exceeds_the_buffer_by_less_than_a_unit(
+    fn an_edge_that_was_offered_stands_and_exceeds_the_buffer_by_a_sixteenth_and_a_unit_at_most(
         ops in prop::collection::vec(op(), 1..200),
     ) {
         const LARGEST: u64 = 100_000;
@@ -225,13 +225,13 @@ proptest! {
                     let edge = receiver.rcv_nxt() + receiver.offer();
                     receiver.on_ack_sent();
                     prop_assert!(edge == receiver.offered_edge);
-                    prop_assert!(edge == offered || edge < receiver.read + asked + UNIT);
+                    prop_assert!(edge == offered || edge < receiver.read + asked + asked / 16 + UNIT);
                     prop_assert!(edge >= offered);
                     offered = edge;
                 }
             }
             prop_assert!(receiver.edge() >= offered);
-            prop_assert!(receiver.edge() < receiver.read + LARGEST + UNIT);
+            prop_assert!(receiver.edge() < receiver.read + LARGEST + LARGEST / 16 + UNIT);
         }
     }
 }
