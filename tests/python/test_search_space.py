@@ -16,6 +16,7 @@ from weir.search import goals, published
 from weir.search import space as spaces
 from weir.search.engine import Evolution
 from weir.search.expressions import Constraint, Expression, Observation
+from weir.search.findings import Target
 from weir.search.loop import Budget
 from weir.search.problem import held_out
 from weir.search.racing import allowance, hypervolume
@@ -302,6 +303,21 @@ def test_goals_take_their_stacks_from_the_words() -> None:
     ):
         with pytest.raises(InputError, match=reason):
             goals.hunts(words, stack, None)
+
+
+def test_worlds_are_compared_with_hosts_of_one_kind() -> None:
+    (hunt,) = goals.hunts(["disagree", "sim", "kernel"], "rack/reno", None)
+    target = Target.of(hunt, {}, (), "sim")
+    ours, theirs = target.source, target.reference
+    assert theirs is not None
+    assert target.crosses_worlds
+    assert {key for key, _ in ours.overrides} >= {"flow.0.send_buffer", "flow.0.recv_buffer"}
+    assert [key for key, _ in theirs.overrides] == ["flow.0.stack"], "a guest has its own"
+    assert not Target.of(goals.hunts(["starve"], "bbr", None)[0], {}, (), "sim").crosses_worlds
+    # No key of the space is random: both worlds would draw their own numbers.
+    assert not {"loss", "jitter", "reorder", "duplicate"} & {
+        key.key.rpartition(".")[2] for key in target.space.keys
+    }
 
 
 def test_observations_without_data_frames_have_the_same_metrics(seen: Observation) -> None:

@@ -17,8 +17,8 @@ from conftest import Invoke
 
 from weir import _native, load
 from weir.api.reports import write
-from weir.kernel import cache
-from weir.recordings import judge, receiver
+from weir.kernel import cache, receiver
+from weir.recordings import judge
 from weir.recordings.truth import Flow, Reference
 from weir.scenario.source import KERNEL, SIM
 from weir.validation import SIZES, Validation, validate_kernel

@@ -17,15 +17,15 @@ from test_schemas import check
 
 from weir import _native, load
 from weir.api.reports import write
+from weir.kernel.receiver import GROWING, SEND_BUFFER
 from weir.kernel.recipe import CONTROLS
 from weir.recordings import judge
-from weir.recordings.receiver import GROWING
 from weir.recordings.truth import COMPLETION, REQUEST, Flow, Reference
 from weir.scenario.source import SIM, VIRTUAL, Source
 from weir.statistics.intervals import independent_ratio
 from weir.validation import chance, spread
 from weir.validation import kernel as kernels
-from weir.validation.cases import SEND_BUFFER, Scene
+from weir.validation.cases import Scene
 from weir.validation.kinds import KINDS, LEAST_PACKETS, log_uniform
 from weir.validation.sampled import DRAWN, MOST_BDP, RUNS, SIMULATIONS, scenes
 

@@ -135,9 +135,18 @@ def _write(finding: Finding, how: Execution, *, quiet: bool) -> None:
     command = shlex.join(["weir", *sys.argv[1:]])
     file = folder / "found.toml"
     write_text(file, findings.scenario_text(finding).rstrip("\n"))
-    write_text(folder / "conform.toml", findings.conform_text(finding, command).rstrip("\n"))
     output.note(f"Scenario: {file}", quiet=quiet)
-    output.note(f"Case: weir conform {folder / 'conform.toml'}", quiet=quiet)
+    reference = finding.target.reference
+    if reference is not None and finding.target.crosses_worlds:
+        there = folder / "found-there.toml"
+        write_text(there, findings.scenario_text(finding, reference).rstrip("\n"))
+        output.note(
+            f"The same in the guest: weir run {there} --world kernel --virtual", quiet=quiet
+        )
+    else:  # a suite runs all stacks in one world
+        case = folder / "conform.toml"
+        write_text(case, findings.conform_text(finding, command).rstrip("\n"))
+        output.note(f"Case: weir conform {case}", quiet=quiet)
     if quiet or finding.value.mean is None:
         return
     try:

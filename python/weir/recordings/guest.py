@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from weir import _native
+from weir.kernel.receiver import GROWING
 from weir.recordings import tc
 from weir.recordings.qdiscs import Table, bottleneck, draws_random_numbers
-from weir.recordings.receiver import GROWING
 from weir.recordings.tc import UnhostedError
 from weir.recordings.truth import Flow, Reference
 from weir.scenario.source import Source

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from weir.kernel import receiver
 from weir.scenario.source import SIM, Overrides, Source
 from weir.scenario.toml import toml
 from weir.search import space as spaces
@@ -51,8 +52,8 @@ class Target:
         own = {k: v for k, v in goal.space.items() if k.removesuffix("?") not in stated}
         source = Source(hunt.filled(goal.scenario), goal.name, sets)
         if scenario is not None:
-            flows = scenario.effective().fields["flow"]
-            stacks = zip(range(len(flows)), (hunt.stack, hunt.against), strict=False)
+            number = len(scenario.effective().fields["flow"])
+            stacks = zip(range(number), (hunt.stack, hunt.against), strict=False)
             own_stacks = tuple((f"flow.{n}.stack", stack) for n, stack in stacks if stack)
             source = replace(scenario, overrides=(*own_stacks, *scenario.overrides, *sets))
         source = source.in_world(world)
@@ -61,6 +62,11 @@ class Target:
             keys_of_old = (*source.overrides, ("flow.0.stack", hunt.filled(goal.old)))
             other = goal.old_world or world
             reference = replace(source, overrides=keys_of_old, world=SIM).in_world(other)
+        if goal.old_world:
+            flows = range(len(source.effective().fields["flow"]))
+            hosts = receiver.hosts_of_guest().items()
+            own_hosts = tuple((f"flow.{n}.{key}", value) for n in flows for key, value in hosts)
+            source = replace(source, overrides=(*own_hosts, *source.overrides))
         return cls(
             goal.name,
             hunt.filled(goal.about),
@@ -76,6 +82,11 @@ class Target:
     def score(self, value: float | None) -> float | None:
         """A value as a cost: less is worse for the stack."""
         return None if value is None else self.sign * value
+
+    @property
+    def crosses_worlds(self) -> bool:
+        """Whether one network is compared in two worlds."""
+        return self.reference is not None and self.reference.world != self.source.world
 
     def is_found(self, value: float | None) -> bool:
         """Whether a value is beyond the threshold."""
@@ -125,9 +136,9 @@ class Finding:
         return f"{none}; the worst, {limit}: {value}"
 
 
-def scenario_text(finding: Finding) -> str:
-    """The scenario file: the goal's scenario with the keys that matter."""
-    source, keys = finding.target.source, finding.keys
+def scenario_text(finding: Finding, source: Source | None = None) -> str:
+    """The scenario file: the goal's scenario with the keys that matter, or that of a reference."""
+    source, keys = source or finding.target.source, finding.keys
     data = tomllib.loads(source.text)
     for key, value in (*source.overrides, *keys.items()):
         _set(data, key.split("."), value)

@@ -40,9 +40,6 @@ RTT_MS = 40
 SAMPLES_MS = 10
 """How often both worlds are sampled."""
 
-SEND_BUFFER = {"send_buffer": "8mib", "max_send_buffer": "32mib"}
-"""What the kernel's senders begin with, and up to where it grows."""
-
 
 @dataclass(frozen=True, slots=True)
 class Size:

@@ -12,8 +12,8 @@ import polars as pl
 from weir import _native
 from weir.base.errors import InputError
 from weir.base.options import Option
-from weir.kernel import cache, recipe
-from weir.recordings import judge, receiver
+from weir.kernel import cache, receiver, recipe
+from weir.recordings import judge
 from weir.recordings.judge import Rules
 from weir.recordings.outcome import Cases, Validation, keep, values, wanted
 from weir.recordings.truth import COMPLETION, REQUEST, Reference, Values
@@ -25,7 +25,7 @@ from weir.scenario.sweep import Case, Plan
 from weir.statistics.intervals import independent_ratio, mean_ratio
 from weir.validation import cases as catalogue
 from weir.validation import chance, sampled
-from weir.validation.cases import SEND_BUFFER, SIZES, SMALL, Scene
+from weir.validation.cases import SIZES, SMALL, Scene
 from weir.validation.known import explained
 from weir.validation.spread import RETRANSMITS
 
@@ -239,7 +239,7 @@ def _cases(scene: Scene, kernel: Kernel, repeat: int, seed: int) -> list[Case]:
 def _simulated(scene: Scene, kernel: Kernel) -> Source:
     """The scene in the simulator, with hosts as those of the kernel."""
     own = scene.simulated.with_override("topology.rtt", f"{_rtt_us(scene, kernel)}us")
-    hosts = {**SEND_BUFFER, **kernel.receiver()}
+    hosts = {**receiver.SEND_BUFFER, **kernel.receiver()}
     buffers = [value for key, value in scene.source.overrides if key.endswith(".recv_buffer")]
     if buffers:
         hosts = {key: value for key, value in hosts.items() if key not in receiver.WINDOWS}

@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from weir import _native
 from weir.kernel import cache, recipe
 
+SEND_BUFFER: Mapping[str, str] = {"send_buffer": "8mib", "max_send_buffer": "32mib"}
+"""What the kernel's senders begin with, and up to where it grows."""
+
 _BUFFER_BYTES = 200_000
 """Enough for a window beyond 64 KB, and less than `net.core.rmem_max` is anywhere."""
 
@@ -46,6 +49,11 @@ def of_guest() -> Mapping[str, str]:
     version = () if kernel is None else recipe.version_key(kernel.version)
     window = _ALL_AT_FIRST if version >= _SINCE else GROWING
     return {**window, **(_SMALL_HEADS if version >= _SMALL_HEADS_SINCE else {})}
+
+
+def hosts_of_guest() -> Mapping[str, str]:
+    """The keys of a flow between hosts as those of the guest."""
+    return {**SEND_BUFFER, **of_guest()}
 
 
 def of_guest_with_buffer(window: str) -> Mapping[str, str]:
