@@ -39,7 +39,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def _figures_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every figure that a test draws is checked against the schema of its language."""
     if "weir.graphics.figure" in sys.modules:
-        monkeypatch.setattr("weir.graphics.figure.CHECKED", True)
+        from vega import check
+
+        monkeypatch.setattr("weir.graphics.figure.check", check)
 
 
 @pytest.fixture

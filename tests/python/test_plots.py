@@ -5,19 +5,21 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import altair as alt
 import polars as pl
 import pytest
 from jsonschema import ValidationError
 from made import compared
+from vega import check
 
 from weir.base.errors import InputError
 from weir.cells import plot
+from weir.graphics import figure as drawing
 from weir.graphics import select, theme
-from weir.graphics.compound import (
-    Compound,
+from weir.graphics.chart import (
+    Chart,
     below_each_other,
     beside_each_other,
+    channel,
     in_columns,
     inline,
     layered,
@@ -145,7 +147,7 @@ def test_missing_numbers_are_missing_in_the_chart() -> None:
     frame = pl.DataFrame(
         {"a": [1.0, None, float("nan"), float("inf")], "b": ["x", "y,z", None, '"']}
     )
-    values = inline(frame).to_dict()["values"]
+    values = inline(frame).csv
     assert values.splitlines() == ["a,b", "1.0,x", ',"y,z"', ",", ',""""']
 
 
@@ -304,40 +306,44 @@ def test_a_series_with_two_values_at_an_instant_is_a_staircase() -> None:
     assert line.value.to_list() == [10.0, 1.0, 1.0]
 
 
-def test_charts_put_together_without_copies_are_those_of_altair() -> None:
-    parts = [
-        alt.Chart(inline(pl.DataFrame({"a": [low, 2.5]}))).mark_line().encode(x=alt.X("a:Q"))
+def test_data_that_several_parts_of_a_picture_have_are_in_it_once() -> None:
+    first, second = (
+        Chart(inline(pl.DataFrame({"a": [low, 2.5]}))).mark("line").encode(x="a:Q", y="a:Q")
         for low in (0.5, 1.5)
-    ]
-    size = {"width": 300, "height": 40}
-    layers, expected = layered(*parts).properties(**size), alt.layer(*parts).properties(**size)
+    )
+    layers = layered(first, second).properties(width=300)
+    rows = below_each_other(layers, first, spacing=3).resolve_scale(x="shared")
+    pictures = (first, layers, rows, beside_each_other(rows, layers, spacing=3))
+    specs = [picture.spec() for picture in (*pictures, in_columns(*pictures, columns=2, spacing=3))]
+    assert [len(spec["datasets"]) for spec in specs] == [1, 2, 2, 2, 2]
+    assert specs[0]["datasets"] == {specs[0]["data"]["name"]: "a\n0.5\n2.5\n"}
+    for spec in specs:
+        check(spec)
 
-    def assert_equal(own: Compound, altair: alt.TopLevelMixin) -> None:
-        spec = altair.to_dict()
-        del spec["config"]
-        assert own.to_dict() == spec
 
-    assert_equal(layers, expected)
-    assert_equal(
-        below_each_other(layers, layers, spacing=3).resolve_scale(x="shared"),
-        alt.vconcat(expected, expected, spacing=3).resolve_scale(x="shared"),
+def test_a_method_makes_another_chart() -> None:
+    points = Chart(inline(pl.DataFrame({"a": [1.0]}))).mark("point").encode(x="a:Q")
+    bars = points.mark("bar", size=3).encode(
+        x2="a:Q", tooltip=["a:N", channel("a:Q", format=".1f")]
     )
-    assert_equal(
-        beside_each_other(layers, layers, spacing=3),
-        alt.hconcat(expected, expected, spacing=3),
-    )
-    assert_equal(
-        in_columns(layers, layers, columns=2, spacing=3),
-        alt.concat(expected, expected, columns=2, spacing=3),
-    )
+    assert points.spec()["mark"] == {"type": "point"}
+    assert list(points.spec()["encoding"]) == ["x"]
+    spec = bars.where("datum.a > 0").spec()
+    assert spec["mark"] == {"type": "bar", "size": 3}
+    # Vega-Lite takes the other end's type for this one's.
+    assert spec["encoding"]["x2"] == {"field": "a"}
+    assert spec["encoding"]["tooltip"][0] == {"field": "a", "type": "nominal"}
+    assert "transform" not in bars.spec()
+    check(spec)
 
 
 def test_a_chart_that_is_none_is_refused_where_charts_are_checked() -> None:
-    chart = alt.Chart(inline(pl.DataFrame({"a": [1.0]}))).mark_line().encode(x=alt.X("a:Q"))
+    chart = Chart(inline(pl.DataFrame({"a": [1.0]}))).mark("line").encode(x="a:Q")
     wrong = layered(chart).properties(width="wide")
-    assert wrong.to_dict(validate=False)["width"] == "wide"
+    figure = Figure("wide", "Wide", "Look.", wrong, pl.DataFrame({"a": [1.0]}))
+    assert drawing.check is check
     with pytest.raises(ValidationError, match="wide"):
-        wrong.to_dict()
+        _ = figure.spec
 
 
 def test_a_quantity_that_cannot_be_negative_has_no_negative_colours() -> None:
@@ -411,7 +417,7 @@ def test_delays_over_a_wide_range_have_a_logarithmic_axis(largest: float, kind: 
     values = pl.DataFrame({"value": [1.0, 4.0, largest], "value_y": [5.0, 6.0, 7.0]})
     means = pl.DataFrame({"lo": [1.0], "hi": [largest], "lo_y": [5.0], "hi_y": [7.0]})
     plane = across._Plane(values, means)
-    assert plane.scale_x().to_dict()["type"] == kind
+    assert plane.scale_x()["type"] == kind
     left, _ = plane.pixel(largest, 6.0)
     middle, _ = plane.pixel(largest**0.5, 6.0)
     right, _ = plane.pixel(1.0, 6.0)

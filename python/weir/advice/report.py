@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path as File
 
-import altair as alt
 import polars as pl
 
 from weir.advice.decision import Decision, Role, Verdict
 from weir.advice.table import HEADERS, NOTE, cells
 from weir.estimates.quantity import Quantity
 from weir.graphics import names, theme
-from weir.graphics.compound import Compound, beside_each_other, inline, layered
+from weir.graphics.chart import Chart, Compound, beside_each_other, channel, inline, layered
 from weir.modelling.measured import Measurement
 from weir.modelling.report import check_section, path_section, write_report
 from weir.modelling.simulate import Check
@@ -107,20 +106,20 @@ def _values(name: str, quantity: Quantity | None) -> dict[str, float | None]:
 def _panel(frame: pl.DataFrame, name: str, title: str, *, is_first: bool) -> Compound:
     present = set(frame["role"])
     roles = {str(role): colour for role, colour in _COLOURS.items() if str(role) in present}
-    colour = alt.Color(
+    colour = channel(
         "role:N",
-        scale=alt.Scale(domain=list(roles), range=list(roles.values())),
-        legend=alt.Legend(title=None, orient="bottom") if is_first else None,
+        scale={"domain": list(roles), "range": list(roles.values())},
+        legend={"title": None, "orient": "bottom"} if is_first else None,
     )
-    axis = alt.Axis(title=None, ticks=False) if is_first else None
-    base = alt.Chart(inline(frame)).encode(
-        y=alt.Y("name:N", sort=frame["name"].to_list(), axis=axis), color=colour
+    axis = {"title": None, "ticks": False} if is_first else None
+    base = Chart(inline(frame)).encode(
+        y=channel("name:N", sort=frame["name"].to_list(), axis=axis), color=colour
     )
-    x = alt.X(f"{name}:Q", title=title, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=5))
-    lines = base.mark_rule(strokeWidth=2).encode(
-        x=alt.X(f"{name}_lo:Q", title=title), x2=alt.X2(f"{name}_hi:Q")
+    x = channel(f"{name}:Q", title=title, scale={"zero": True}, axis={"tickCount": 5})
+    lines = base.mark("rule", strokeWidth=2).encode(
+        x=channel(f"{name}_lo:Q", title=title), x2=f"{name}_hi:Q"
     )
-    points = base.mark_circle(size=70, opacity=1).encode(x=x)
+    points = base.mark("circle", size=70, opacity=1).encode(x=x)
     width = (theme.WIDTH - 200) // 2
     height = names.row_height(frame["name"], _ROW) * frame.height
     return layered(lines, points).properties(width=width, height=height)

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from weir.base.errors import InputError
 from weir.comparison.contrasts import RELEVANT
-from weir.graphics.figure import unchecked
 from weir.report import Files, write_report
 from weir.report.compose import compose
 from weir.report.model import Report, cautioned
@@ -32,9 +31,8 @@ def write(
     Raises:
         WeirError: there are no results, or it cannot be written.
     """
-    with unchecked():
-        report = _composed(results, relevant, metrics)
-        return write_report(cautioned(report, results.caution), results.path, files)
+    report = _composed(results, relevant, metrics)
+    return write_report(cautioned(report, results.caution), results.path, files)
 
 
 def _composed(results: Results, relevant: float, metrics: Sequence[str]) -> Report:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import polars as pl
 
 from weir.cells.protocol import Cell
-from weir.graphics.compound import inline, layered
+from weir.graphics.chart import Chart, channel, inline, layered
 from weir.plots import Figure
 
 _STEP = 22
@@ -40,25 +39,25 @@ def matrix(cells: Sequence[Cell], words: Captions, runs: tuple[int, ...]) -> Fig
     names = list(dict.fromkeys(frame["found"]))
     # Each name stands below the first truth that it contains, `unknown` last.
     names.sort(key=lambda name: next((order.index(n) for n in name.split(", ") if n in order), 99))
-    base = alt.Chart(inline(frame)).encode(
-        x=alt.X(
+    base = Chart(inline(frame)).encode(
+        x=channel(
             "found:N",
             sort=names,
             title=words.found,
-            axis=alt.Axis(labelAngle=-60, labelOverlap=False),
+            axis={"labelAngle": -60, "labelOverlap": False},
         ),
-        y=alt.Y("true:N", sort=order, title=words.true),
+        y=channel("true:N", sort=order, title=words.true),
     )
-    squares = base.mark_rect().encode(
-        color=alt.Color(
+    squares = base.mark("rect").encode(
+        color=channel(
             "share:Q",
             title=words.share,
-            scale=alt.Scale(domain=[0, 100], scheme="blues"),
+            scale={"domain": [0, 100], "scheme": "blues"},
         )
     )
-    texts = base.mark_text(fontSize=10).encode(
-        text=alt.Text("share:Q", format=".0f"),
-        fill=alt.Fill("ink:N", scale=None),
+    texts = base.mark("text", fontSize=10).encode(
+        text=channel("share:Q", format=".0f"),
+        fill=channel("ink:N", scale=None),
     )
     chart = layered(squares, texts).properties(
         width=_STEP * len(names) * 1.3, height=_STEP * len(order)

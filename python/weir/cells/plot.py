@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from weir.cells.protocol import sources
 from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, below_each_other, beside_each_other, inline, layered
+from weir.graphics.chart import (
+    Chart,
+    Compound,
+    Shown,
+    Spec,
+    below_each_other,
+    beside_each_other,
+    channel,
+    inline,
+    layered,
+)
 from weir.graphics.figure import Figure
 
 _HEIGHT = 220
@@ -64,33 +73,38 @@ def _panel(
     data: pl.DataFrame,
     source: str,
     rows: Sequence[str],
-    axis: alt.X,
+    axis: Spec,
     title: str | None,
     *,
     is_log: bool,
 ) -> Compound:
     colours = theme.stack_colours(rows)
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    legend = alt.Legend(title=None, orient="top", columns=6, symbolType="stroke")
-    colour = alt.Color("row:N", scale=scale, legend=legend)
-    y_scale = alt.Scale(type="log") if is_log else alt.Scale(zero=True)
-    y = alt.Y("value:Q", title=title, scale=y_scale)
-    tips = encode.tips(
-        "row:N", "column:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"
-    )
-    base = alt.Chart(inline(data))
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    legend = {"title": None, "orient": "top", "columns": 6, "symbolType": "stroke"}
+    colour = channel("row:N", scale=scale, legend=legend)
+    y_scale = {"type": "log"} if is_log else {"zero": True}
+    y = channel("value:Q", title=title, scale=y_scale)
+    tips: list[Shown] = [
+        "row:N",
+        "column:N",
+        channel("value:Q", format=".4~g"),
+        "lo:Q",
+        "hi:Q",
+        "n:Q",
+    ]
+    base = Chart(inline(data))
     layers = [
-        base.mark_line().encode(
+        base.mark("line").encode(
             x=axis,
             y=y,
             color=colour,
-            strokeWidth=encode.tapering("strokeWidth", "row", rows, 4.2, 1.2),
+            strokeWidth=encode.tapering("row", rows, 4.2, 1.2),
         ),
-        base.mark_point(filled=True, opacity=1).encode(
+        base.mark("point", filled=True, opacity=1).encode(
             x=axis,
             y=y,
             color=colour,
-            size=encode.tapering("size", "row", rows, 110, 24),
+            size=encode.tapering("row", rows, 110, 24),
             tooltip=tips,
         ),
     ]
@@ -98,10 +112,8 @@ def _panel(
     if is_log:  # an interval that reaches zero has no end on such an axis
         bars = bars.with_columns(pl.col("lo").clip(pl.col("value") / _LOWEST))
     if not bars.is_empty():
-        bar = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.2)
-        layers.append(
-            bar.encode(x=axis, y=alt.Y("lo:Q", title=title), y2=alt.Y2("hi:Q"), color=colour)
-        )
+        bar = Chart(inline(bars)).mark("rule", strokeWidth=1.2)
+        layers.append(bar.encode(x=axis, y=channel("lo:Q", title=title), y2="hi:Q", color=colour))
     return layered(*layers).properties(title=heading(source))
 
 
@@ -150,15 +162,15 @@ def _places(columns: Sequence[str]) -> dict[str, float | str]:
     return dict(zip(names, places, strict=True))
 
 
-def _column_axis(columns: Sequence[str], quantities: Mapping[str, str]) -> alt.X:
+def _column_axis(columns: Sequence[str], quantities: Mapping[str, str]) -> Spec:
     names = list(dict.fromkeys(columns))
     numbers = theme.numeric_axis(names)
     if numbers is None:
-        return alt.X("at:O", title=None, sort=None, axis=alt.Axis(labelAngle=0))
+        return channel("at:O", title=None, sort=None, axis={"labelAngle": 0})
     axis = theme.number_axis(numbers[0])
     unit = numbers[1]
     title = _title(unit, quantities[unit]) if unit in quantities else unit or None
-    return alt.X("at:Q", title=title, axis=axis, scale=alt.Scale(padding=8))
+    return channel("at:Q", title=title, axis=axis, scale={"padding": 8})
 
 
 def _is_wide(data: pl.DataFrame) -> bool:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import polars as pl
 
-from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics import theme
+from weir.graphics.chart import Chart, Compound, Shown, channel, in_columns, inline, layered
 from weir.graphics.figure import Figure
 
 _HEIGHT = 190
@@ -58,31 +57,29 @@ def bars(
 
 def _panel(data: pl.DataFrame, series: Sequence[str], axes: BarAxes) -> Compound:
     colours = theme.stack_colours(series)
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    legend = alt.Legend(title=None, orient="top", columns=5)
-    x = alt.X("group:N", title=axes.x, sort=None, axis=alt.Axis(labelAngle=0))
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    legend = {"title": None, "orient": "top", "columns": 5}
+    x = channel("group:N", title=axes.x, sort=None, axis={"labelAngle": 0})
     own = list(dict.fromkeys(data["series"]))
-    offset = alt.XOffset("series:N", sort=own)
-    y = alt.Y("value:Q", title=axes.y, scale=alt.Scale(zero=True))
-    tips = encode.tips("group:N", "series:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q")
-    base = alt.Chart(inline(data))
+    offset = channel("series:N", sort=own)
+    y = channel("value:Q", title=axes.y, scale={"zero": True})
+    tips: list[Shown] = ["group:N", "series:N", channel("value:Q", format=".4~g"), "lo:Q", "hi:Q"]
+    base = Chart(inline(data))
     layers = [
-        base.mark_bar(opacity=0.85).encode(
+        base.mark("bar", opacity=0.85).encode(
             x=x,
             xOffset=offset,
             y=y,
-            color=alt.Color("series:N", scale=scale, legend=legend),
-            tooltip=[*tips, alt.Tooltip("published:Q")],
+            color=channel("series:N", scale=scale, legend=legend),
+            tooltip=[*tips, "published:Q"],
         )
     ]
     spread = data.drop_nulls("lo")
     if not spread.is_empty():
-        ends = alt.Chart(inline(spread)).mark_rule(strokeWidth=1.4, color=theme.INK)
-        layers.append(
-            ends.encode(x=x, xOffset=offset, y=alt.Y("lo:Q", title=axes.y), y2=alt.Y2("hi:Q"))
-        )
+        ends = Chart(inline(spread)).mark("rule", strokeWidth=1.4, color=theme.INK)
+        layers.append(ends.encode(x=x, xOffset=offset, y=channel("lo:Q", title=axes.y), y2="hi:Q"))
     printed = data.drop_nulls("published")
     if not printed.is_empty():
-        marks = alt.Chart(inline(printed)).mark_tick(color="black", thickness=3, size=18)
-        layers.append(marks.encode(x=x, xOffset=offset, y=alt.Y("published:Q", title=axes.y)))
+        marks = Chart(inline(printed)).mark("tick", color="black", thickness=3, size=18)
+        layers.append(marks.encode(x=x, xOffset=offset, y=channel("published:Q", title=axes.y)))
     return layered(*layers)

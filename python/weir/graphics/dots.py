@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import polars as pl
 
-from weir.graphics import encode, names, theme
-from weir.graphics.compound import Compound, beside_each_other, inline, layered
+from weir.graphics import names, theme
+from weir.graphics.chart import Chart, Compound, Shown, beside_each_other, channel, inline, layered
 from weir.graphics.figure import Figure
 
 _ROW = 22
@@ -52,26 +51,24 @@ def dots(
 
 def _panel(data: pl.DataFrame, axes: DotAxes, *, has_names: bool) -> Compound:
     colours = theme.stack_colours(data["group"])
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    legend = alt.Legend(title="what is changed", orient="top") if len(colours) > 1 else None
-    colour = alt.Color("group:N", scale=scale, legend=legend)
-    axis = alt.Axis(title=None, labels=has_names, ticks=False, domain=False)
-    y = alt.Y("row:N", sort=None, axis=axis)
-    x = alt.X("value:Q", title=axes.x, scale=alt.Scale(zero=False))
-    base = alt.Chart(inline(data))
-    tips = encode.tips("row:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q")
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    legend = {"title": "what is changed", "orient": "top"} if len(colours) > 1 else None
+    colour = channel("group:N", scale=scale, legend=legend)
+    axis = {"title": None, "labels": has_names, "ticks": False, "domain": False}
+    y = channel("row:N", sort=None, axis=axis)
+    x = channel("value:Q", title=axes.x, scale={"zero": False})
+    base = Chart(inline(data))
+    tips: list[Shown] = ["row:N", channel("value:Q", format=".4~g"), "lo:Q", "hi:Q"]
     layers = [
-        base.mark_point(filled=True, size=70, opacity=1).encode(
+        base.mark("point", filled=True, size=70, opacity=1).encode(
             x=x, y=y, color=colour, tooltip=tips
         )
     ]
     spread = data.drop_nulls("lo")
     if not spread.is_empty():
-        ends = alt.Chart(inline(spread)).mark_rule(strokeWidth=1.6)
-        layers.insert(
-            0, ends.encode(x=alt.X("lo:Q", title=axes.x), x2=alt.X2("hi:Q"), y=y, color=colour)
-        )
-    level = alt.Chart(inline(pl.DataFrame({"level": [axes.level]})))
-    rule = level.mark_rule(color=theme.SOFT, strokeDash=[5, 3])
-    layers.insert(0, rule.encode(x=alt.X("level:Q", title=axes.x)))
+        ends = Chart(inline(spread)).mark("rule", strokeWidth=1.6)
+        layers.insert(0, ends.encode(x=channel("lo:Q", title=axes.x), x2="hi:Q", y=y, color=colour))
+    level = Chart(inline(pl.DataFrame({"level": [axes.level]})))
+    rule = level.mark("rule", color=theme.SOFT, strokeDash=[5, 3])
+    layers.insert(0, rule.encode(x=channel("level:Q", title=axes.x)))
     return layered(*layers)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
 
-import altair as alt
 import polars as pl
 
 from weir.graphics import names, theme
+from weir.graphics.chart import Spec, channel
 from weir.graphics.select import Case
 from weir.results.metrics import Metric
 from weir.results.results import Results
@@ -17,26 +16,26 @@ ROW_HEIGHT = 24
 """Of a row whose name has one line."""
 
 
-def time(end_s: float | None, *, is_last: bool) -> alt.X:
+def time(end_s: float | None, *, is_last: bool) -> Spec:
     """The axis of time of panels below each other; the last of them has the numbers.
 
     It ends at `end_s`, or, where that is None, at the last value.
     """
     axis = (
-        alt.Axis(grid=False, title="time, s", tickCount=12)
+        {"grid": False, "title": "time, s", "tickCount": 12}
         if is_last
-        else alt.Axis(grid=False, title=None, labels=False, ticks=False)
+        else {"grid": False, "title": None, "labels": False, "ticks": False}
     )
-    scale = alt.Scale(nice=False)
+    scale: Spec = {"nice": False}
     if end_s is not None:
-        scale = alt.Scale(nice=False, domain=[0, end_s])
-    return alt.X("t_s:Q", axis=axis, scale=scale)
+        scale["domain"] = [0, end_s]
+    return channel("t_s:Q", axis=axis, scale=scale)
 
 
-def rows(cases: Sequence[Case]) -> alt.Y:
+def rows(cases: Sequence[Case]) -> Spec:
     """One row per case, in the order of the command."""
-    axis = alt.Axis(title=None, ticks=False, domain=False, labelColor=theme.INK)
-    return alt.Y("case:N", sort=[case.name for case in cases], axis=axis)
+    axis = {"title": None, "ticks": False, "domain": False, "labelColor": theme.INK}
+    return channel("case:N", sort=[case.name for case in cases], axis=axis)
 
 
 def rows_height(cases: Sequence[Case]) -> int:
@@ -44,39 +43,28 @@ def rows_height(cases: Sequence[Case]) -> int:
     return len(cases) * names.row_height([case.name for case in cases], ROW_HEIGHT)
 
 
-def colour(cases: Sequence[Case], legend: alt.Legend | None = None) -> alt.Color:
+def colour(cases: Sequence[Case], legend: Spec | None = None) -> Spec:
     """Each series in its own colour, the same in every figure."""
     colours = {case.series: case.colour for case in cases}
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color("series:N", scale=scale, legend=legend)
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    return channel("series:N", scale=scale, legend=legend)
 
 
 def tapering(
-    channel: Literal["size", "strokeWidth"],
     field: str,
     series: Sequence[str],
     first: float,
     last: float,
-) -> Any:
+) -> Spec:
     """Thicker for the first series than for the last: lines that coincide are all seen."""
     step = (first - last) / max(len(series) - 1, 1)
     values = [first - step * position for position in range(len(series))]
     if len(values) == 1:  # Vega takes a range of one size for a range from nothing to it
-        return alt.value((first + last) / 2)
+        return {"value": (first + last) / 2}
     # Vega joins the legends of equal domains, and warns if one of them is hidden.
-    scale = alt.Scale(domain=list(reversed(series)), range=values[::-1])
-    encoding = {"size": alt.Size, "strokeWidth": alt.StrokeWidth}[channel]
+    scale = {"domain": list(reversed(series)), "range": values[::-1]}
     # Without an order Vega warns of a size for names.
-    return encoding(f"{field}:N", scale=scale, sort=list(series), legend=None)
-
-
-def tips(*fields: str | alt.Tooltip) -> list[alt.Tooltip]:
-    """What is shown at a mark that is pointed at.
-
-    Channels are written out throughout these modules: of a bare string altair takes 5 ms to find
-    out which of its classes is meant.
-    """
-    return [alt.Tooltip(field) if isinstance(field, str) else field for field in fields]
+    return channel(f"{field}:N", scale=scale, sort=list(series), legend=None)
 
 
 def all_runs(cases: Sequence[Case]) -> tuple[int, ...]:

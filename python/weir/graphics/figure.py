@@ -7,17 +7,13 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache, cached_property
 from html import escape
 from pathlib import Path
 from typing import Any, Literal
 
-import altair as alt
 import polars as pl
-from altair.utils import update_nested
-from altair.utils.schemapi import debug_mode
 
 from weir.base.disk import write_bytes
 from weir.base.errors import InputError
@@ -25,7 +21,7 @@ from weir.base.extras import imported
 from weir.base.grid import cautioned
 from weir.base.plain import plain_lines
 from weir.graphics import names, theme
-from weir.graphics.compound import Chart
+from weir.graphics.chart import SCHEMA, Picture, Spec
 from weir.graphics.explore import Explorer
 from weir.graphics.paper import Paper
 from weir.results.store import slug
@@ -33,18 +29,13 @@ from weir.results.store import slug
 Format = Literal["png", "svg", "pdf"]
 FORMATS: tuple[Format, ...] = ("png", "svg", "pdf")
 
-_VEGA_LITE = ".".join(alt.SCHEMA_VERSION.lstrip("v").split(".")[:2])
+_VEGA_LITE = ".".join(SCHEMA.rpartition("/v")[2].split(".")[:2])
 _MIME = f"application/vnd.vegalite.v{_VEGA_LITE.partition('.')[0]}+json"
 _PNG_SCALE = 2
 _PAPER_PPI = 300
 
-CHECKED = False
-"""Whether specifications are checked against the schema of Vega-Lite: tests do, it takes long."""
-
-
-def unchecked() -> AbstractContextManager[None]:
-    """Charts that are made meanwhile are not checked one by one, unless `CHECKED`."""
-    return debug_mode(CHECKED)
+check: Callable[[Spec], None] | None = None
+"""Checks each specification against the schema of Vega-Lite: tests set it, it takes long."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +48,7 @@ class Figure:
     name: str
     title: str
     caption: str
-    chart: Chart | Callable[[], Chart]
+    chart: Picture | Callable[[], Picture]
     data: pl.DataFrame
     runs: tuple[int, ...] = ()
     caution: str = ""
@@ -68,17 +59,17 @@ class Figure:
     """The size in files."""
 
     @cached_property
-    def spec(self) -> dict[str, Any]:
+    def spec(self) -> Spec:
         """The complete Vega-Lite specification, data included."""
-        chart = self.chart() if callable(self.chart) else self.chart
-        spec: dict[str, Any] = chart.to_dict(validate=CHECKED)
-        # Setting the theme on a chart would copy it once more, with all its data.
-        update_nested(spec, {"config": theme.config()})
+        picture = self.chart() if callable(self.chart) else self.chart
+        spec = {**picture.spec(), "config": theme.config()}
+        if check is not None:
+            check(spec)
         names.complete(spec)
         spec["description"] = self.alt
         if self.caution:
             spec["title"] = {"text": self.caution, "anchor": "start", "color": theme.WARN}
-        plain: dict[str, Any] = _plain_texts(spec)
+        plain: Spec = _plain_texts(spec)
         return plain if self.paper is None else self.paper.fit(plain, _drawn_px)
 
     @property

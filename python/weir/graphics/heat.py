@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from weir.graphics import names, theme
-from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics.chart import Chart, Compound, Shown, Spec, channel, in_columns, inline, layered
 from weir.graphics.figure import Figure
 
 _CELL_HEIGHT = 34
@@ -40,13 +39,16 @@ class HeatAxes:
     number_format: str = ".2f"
 
     @property
-    def scale(self) -> alt.Scale:
+    def scale(self) -> Spec:
         """The colours of values."""
         low = {} if self.low == self.middle else {self.low: theme.COLD}
         stops = {**low, self.middle: "#ffffff", self.high: theme.WARM}
-        return alt.Scale(
-            domain=list(stops), range=list(stops.values()), interpolate="rgb", clamp=True
-        )
+        return {
+            "domain": list(stops),
+            "range": list(stops.values()),
+            "interpolate": "rgb",
+            "clamp": True,
+        }
 
 
 def heat_map(
@@ -79,7 +81,7 @@ def heat_map(
 
 
 def _panel(data: pl.DataFrame, axes: HeatAxes) -> Compound:
-    base = alt.Chart(inline(_with_ink(data, axes)))
+    base = Chart(inline(_with_ink(data, axes)))
     plain: dict[str, Any] = {
         "ticks": False,
         "domain": False,
@@ -88,32 +90,32 @@ def _panel(data: pl.DataFrame, axes: HeatAxes) -> Compound:
     }
     # Names that are wider than a cell would cover each other.
     angle = -35 if names.width(data["column"]) > _STRAIGHT else 0
-    x = alt.X(
+    x = channel(
         "column:N",
         sort=None,
         title=axes.columns,
-        axis=alt.Axis(orient="top", labelAngle=angle, **plain),
+        axis={"orient": "top", "labelAngle": angle, **plain},
     )
-    y = alt.Y("row:N", sort=None, title=axes.rows, axis=alt.Axis(**plain))
-    legend = alt.Legend(
-        title=axes.value,
-        orient="top",
-        gradientLength=260,
-        titleLimit=500,
-        format=axes.number_format,
-    )
-    tips = [alt.Tooltip("row:N", title=axes.rows), alt.Tooltip("column:N", title=axes.columns)]
+    y = channel("row:N", sort=None, title=axes.rows, axis={**plain})
+    legend = {
+        "title": axes.value,
+        "orient": "top",
+        "gradientLength": 260,
+        "titleLimit": 500,
+        "format": axes.number_format,
+    }
+    tips: list[Shown] = [channel("row:N", title=axes.rows), channel("column:N", title=axes.columns)]
     if "text" in data.columns:
-        number, tip = alt.Text("text:N"), alt.Tooltip("text:N", title=axes.value)
+        number, tip = channel("text:N"), channel("text:N", title=axes.value)
     else:
-        number = alt.Text("value:Q", format=axes.number_format)
-        tip = alt.Tooltip("value:Q", title=axes.value, format=axes.number_format)
+        number = channel("value:Q", format=axes.number_format)
+        tip = channel("value:Q", title=axes.value, format=axes.number_format)
     tips.append(tip)
-    cells = base.mark_rect(stroke=theme.FAINT, strokeWidth=1).encode(
-        x=x, y=y, color=alt.Color("value:Q", scale=axes.scale, legend=legend), tooltip=tips
+    cells = base.mark("rect", stroke=theme.FAINT, strokeWidth=1).encode(
+        x=x, y=y, color=channel("value:Q", scale=axes.scale, legend=legend), tooltip=tips
     )
-    ink = alt.Fill("ink:N", scale=None)
-    numbers = base.transform_filter("isValid(datum.value)").mark_text(fontSize=12)
+    ink = channel("ink:N", scale=None)
+    numbers = base.where("isValid(datum.value)").mark("text", fontSize=12)
     chart: Compound = layered(cells, numbers.encode(x=x, y=y, text=number, fill=ink, tooltip=tips))
     return chart
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics.chart import Chart, Compound, Shown, Spec, channel, in_columns, inline, layered
 from weir.graphics.figure import Figure
 
 _HEIGHT = 230
@@ -85,57 +84,62 @@ def _panel(
     data: pl.DataFrame, series: Sequence[str], axes: LineAxes, places: pl.Series
 ) -> Compound:
     colours = _own(theme.stack_colours([*axes.neighbours, *series]), series)
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
+    scale = {"domain": list(colours), "range": list(colours.values())}
     legend = None
     if len(series) > 1:
-        legend = alt.Legend(title=None, orient="top", columns=7, symbolSize=70)
-    colour = alt.Color("series:N", scale=scale, legend=legend)
+        legend = {"title": None, "orient": "top", "columns": 7, "symbolSize": 70}
+    colour = channel("series:N", scale=scale, legend=legend)
     shapes = _own(theme.stack_shapes([*axes.neighbours, *series]), series)
-    shape_scale = alt.Scale(domain=list(shapes), range=list(shapes.values()))
-    shape = alt.Shape("series:N", scale=shape_scale, legend=legend)
+    shape_scale = {"domain": list(shapes), "range": list(shapes.values())}
+    shape = channel("series:N", scale=shape_scale, legend=legend)
     x = _places(axes, places)
-    y_scale = alt.Scale(zero=True)
+    y_scale: Spec = {"zero": True}
     if axes.y_range is not None:
-        y_scale = alt.Scale(domain=list(axes.y_range), clamp=True)
+        y_scale = {"domain": list(axes.y_range), "clamp": True}
     if axes.is_y_log:
-        y_scale = alt.Scale(type="log", nice=False, padding=8)
-    y = alt.Y("value:Q", title=axes.y, scale=y_scale)
-    tips = encode.tips(
-        "series:N", "at:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"
-    )
-    width = encode.tapering("strokeWidth", "series", series, 3.4, 1.2)
-    base = alt.Chart(inline(data))
+        y_scale = {"type": "log", "nice": False, "padding": 8}
+    y = channel("value:Q", title=axes.y, scale=y_scale)
+    tips: list[Shown] = [
+        "series:N",
+        "at:N",
+        channel("value:Q", format=".4~g"),
+        "lo:Q",
+        "hi:Q",
+        "n:Q",
+    ]
+    width = encode.tapering("series", series, 3.4, 1.2)
+    base = Chart(inline(data))
     bars = data.drop_nulls("lo")
     if axes.is_y_log:  # an interval that reaches zero has no end on such an axis
         bars = bars.with_columns(pl.col("lo").clip(pl.col("value") / _DECADE))
     layers = [
-        base.mark_line().encode(x=x, y=y, color=colour, strokeWidth=width),
-        base.mark_point(filled=True, opacity=1).encode(
+        base.mark("line").encode(x=x, y=y, color=colour, strokeWidth=width),
+        base.mark("point", filled=True, opacity=1).encode(
             x=x,
             y=y,
             color=colour,
             shape=shape,
-            size=encode.tapering("size", "series", series, 110, 40),
+            size=encode.tapering("series", series, 110, 40),
             tooltip=tips,
         ),
     ]
     if not bars.is_empty():
-        ends = alt.Chart(inline(bars)).mark_rule(strokeWidth=1.4)
-        low = alt.Y("lo:Q", title=axes.y, scale=y_scale)
-        layers.insert(0, ends.encode(x=x, y=low, y2=alt.Y2("hi:Q"), color=colour))
+        ends = Chart(inline(bars)).mark("rule", strokeWidth=1.4)
+        low = channel("lo:Q", title=axes.y, scale=y_scale)
+        layers.insert(0, ends.encode(x=x, y=low, y2="hi:Q", color=colour))
     if axes.level is not None:
-        level = alt.Chart(inline(pl.DataFrame({"level": [axes.level]})))
-        rule = level.mark_rule(color=theme.SOFT, strokeDash=[5, 3])
-        layers.append(rule.encode(y=alt.Y("level:Q", title=axes.y, scale=y_scale)))
+        level = Chart(inline(pl.DataFrame({"level": [axes.level]})))
+        rule = level.mark("rule", color=theme.SOFT, strokeDash=[5, 3])
+        layers.append(rule.encode(y=channel("level:Q", title=axes.y, scale=y_scale)))
     return layered(*layers)
 
 
-def _places(axes: LineAxes, places: pl.Series) -> alt.X:
+def _places(axes: LineAxes, places: pl.Series) -> Spec:
     if not places.dtype.is_numeric():
-        return alt.X("at:O", title=axes.x, sort=None, axis=alt.Axis(labelAngle=0))
+        return channel("at:O", title=axes.x, sort=None, axis={"labelAngle": 0})
     axis = theme.number_axis([float(place) for place in places])
     if axes.is_x_log:
-        scale = alt.Scale(type="log", nice=False, padding=12)
+        scale = {"type": "log", "nice": False, "padding": 12}
     else:
-        scale = alt.Scale(zero=False, nice=False, padding=12)
-    return alt.X("at:Q", title=axes.x, axis=axis, scale=scale)
+        scale = {"zero": False, "nice": False, "padding": 12}
+    return channel("at:Q", title=axes.x, axis=axis, scale=scale)

@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from weir.graphics.chart import Spec
+
 LINE = 32
 """Most letters of a line, unless a name has no place to break."""
 
@@ -21,8 +23,6 @@ _EXPRESSION = (
 )
 """The same of a label, in Vega's language."""
 _GUIDES = {"x": "axis", "y": "axis", "color": "legend", "shape": "legend", "fill": "legend"}
-
-Spec = dict[str, Any]
 
 
 def lines(name: str) -> list[str]:

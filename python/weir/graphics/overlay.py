@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, below_each_other, inline, layered
+from weir.graphics.chart import Chart, Compound, Spec, below_each_other, channel, inline, layered
 from weir.graphics.explore import Explorer, ExplorerPanel, Line
 from weir.graphics.figure import Figure
 
@@ -99,11 +98,11 @@ def _name(source: str, flow: str, flows: Sequence[str]) -> str:
     return f"{flow}, {source}" if len(flows) > 1 else source
 
 
-def _panel(data: pl.DataFrame, heading: str, flows: Sequence[str], time: alt.X) -> Compound:
+def _panel(data: pl.DataFrame, heading: str, flows: Sequence[str], time: Spec) -> Compound:
     colours = {line.name: line.colour for line in _lines(data, flows)}
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    colour = alt.Color(
-        "line:N", scale=scale, legend=alt.Legend(title=None, symbolType="stroke"), sort=None
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    colour = channel(
+        "line:N", scale=scale, legend={"title": None, "symbolType": "stroke"}, sort=None
     )
     names = pl.DataFrame(
         [(source, flow, _name(source, flow, flows)) for source in _SOURCES for flow in flows],
@@ -113,11 +112,11 @@ def _panel(data: pl.DataFrame, heading: str, flows: Sequence[str], time: alt.X) 
     named = data.join(names, on=["source", "flow"], how="left", maintain_order="left")
     return layered(
         *(
-            alt.Chart(inline(named.filter(source=source)))
-            .mark_line(strokeJoin="round", clip=True, strokeWidth=width, opacity=opacity)
+            Chart(inline(named.filter(source=source)))
+            .mark("line", strokeJoin="round", clip=True, strokeWidth=width, opacity=opacity)
             .encode(
                 x=time,
-                y=alt.Y("value:Q", title=heading, axis=alt.Axis(tickCount=4)),
+                y=channel("value:Q", title=heading, axis={"tickCount": 4}),
                 color=colour,
             )
             for source, width, opacity in zip(_SOURCES, _WIDTHS, _OPACITIES, strict=True)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Self
 from weir.base.errors import InputError
 from weir.base.options import Option
 from weir.graphics import names
+from weir.graphics.chart import Spec
 
 _POINTS = {"in": 72.0, "cm": 72 / 2.54, "mm": 72 / 25.4, "pt": 1.0}
 _LEAST_PT, _MOST_PT = 72.0, 1440.0
@@ -27,8 +28,6 @@ _MOST_LEGEND_COLUMNS = 99
 
 _PARTS = ("layer", "vconcat", "hconcat", "concat")
 _FONT_SIZES = ("fontSize", "labelFontSize", "titleFontSize", "subtitleFontSize")
-
-Spec = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

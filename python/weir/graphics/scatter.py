@@ -11,11 +11,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import polars as pl
 
-from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics import theme
+from weir.graphics.chart import Chart, Compound, Shown, Spec, channel, in_columns, inline, layered
 from weir.graphics.figure import Figure
 
 _HEIGHT = 190
@@ -105,7 +104,7 @@ def scatter(
     width = (theme.WIDTH + 40 - _GAP * (columns - 1)) // columns - _MARGIN
     charts = [
         _panel(data.filter(panel=panel), colours, levels.get(panel), axes, width).properties(
-            title=alt.Title(panel, fontSize=11), width=width, height=_HEIGHT
+            title={"text": panel, "fontSize": 11}, width=width, height=_HEIGHT
         )
         for panel in dict.fromkeys(data["panel"])
     ]
@@ -123,58 +122,54 @@ def _panel(
     width: float,
 ) -> Compound:
     frame = _frame(data, level, width)
-    ticks = alt.Axis(values=_ticks(frame.x), labelExpr="'' + datum.value", grid=True)
+    ticks = {"values": _ticks(frame.x), "labelExpr": "'' + datum.value", "grid": True}
     # The smaller end of the domain first, and the axis itself turned round.
-    x_scale = alt.Scale(type="log", domain=list(frame.x), nice=False, reverse=True)
-    y_scale = alt.Scale(domain=list(frame.y), nice=False)
-    colour_scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    colour = alt.Color("series:N", scale=colour_scale, legend=None)
+    x_scale = {"type": "log", "domain": list(frame.x), "nice": False, "reverse": True}
+    y_scale = {"domain": list(frame.y), "nice": False}
+    colour_scale = {"domain": list(colours), "range": list(colours.values())}
+    colour = channel("series:N", scale=colour_scale, legend=None)
 
-    def x(field: str) -> alt.X:
-        return alt.X(f"{field}:Q", title=axes.x, axis=ticks, scale=x_scale)
+    def x(field: str) -> Spec:
+        return channel(f"{field}:Q", title=axes.x, axis=ticks, scale=x_scale)
 
-    def y(field: str) -> alt.Y:
-        return alt.Y(f"{field}:Q", title=axes.y, axis=alt.Axis(tickCount=4), scale=y_scale)
+    def y(field: str) -> Spec:
+        return channel(f"{field}:Q", title=axes.y, axis={"tickCount": 4}, scale=y_scale)
 
     inside = data.with_columns(
         pl.col("x_lo", "x_hi").clip(*frame.x), pl.col("y_lo", "y_hi").clip(*frame.y)
     )
-    base = alt.Chart(inline(inside))
-    names = alt.Chart(inline(_names(data, level, frame)))
-    tips = encode.tips(
-        "series:N", alt.Tooltip("x:Q", format=".4~g"), alt.Tooltip("y:Q", format=".4~g")
-    )
+    base = Chart(inline(inside))
+    names = Chart(inline(_names(data, level, frame)))
+    tips: list[Shown] = ["series:N", channel("x:Q", format=".4~g"), channel("y:Q", format=".4~g")]
     layers = [
-        names.mark_rule(strokeWidth=0.6, opacity=0.7).encode(
-            x=x("from_x"), x2=alt.X2("to_x:Q"), y=y("from_y"), y2=alt.Y2("y:Q"), color=colour
+        names.mark("rule", strokeWidth=0.6, opacity=0.7).encode(
+            x=x("from_x"), x2="to_x:Q", y=y("from_y"), y2="y:Q", color=colour
         ),
-        base.mark_rule(strokeWidth=1.3).encode(
-            x=x("x_lo"), x2=alt.X2("x_hi:Q"), y=y("y"), color=colour
-        ),
-        base.mark_rule(strokeWidth=1.3).encode(
-            x=x("x"), y=y("y_lo"), y2=alt.Y2("y_hi:Q"), color=colour
-        ),
-        base.mark_point(filled=True, size=46, opacity=1).encode(
+        base.mark("rule", strokeWidth=1.3).encode(x=x("x_lo"), x2="x_hi:Q", y=y("y"), color=colour),
+        base.mark("rule", strokeWidth=1.3).encode(x=x("x"), y=y("y_lo"), y2="y_hi:Q", color=colour),
+        base.mark("point", filled=True, size=46, opacity=1).encode(
             x=x("x"), y=y("y"), color=colour, tooltip=tips
         ),
-        names.mark_text(align="left", baseline="middle", fontSize=_FONT).encode(
-            x=x("x"), y=y("y"), text=alt.Text("series:N"), color=_dark(colours)
+        names.mark("text", align="left", baseline="middle", fontSize=_FONT).encode(
+            x=x("x"), y=y("y"), text="series:N", color=_dark(colours)
         ),
     ]
     if level is not None:
-        line = alt.Chart(inline(pl.DataFrame({"level": [level]})))
+        line = Chart(inline(pl.DataFrame({"level": [level]})))
         layers.insert(
             0,
-            line.mark_rule(color=theme.SOFT, strokeDash=[4, 3], strokeWidth=1).encode(y=y("level")),
+            line.mark("rule", color=theme.SOFT, strokeDash=[4, 3], strokeWidth=1).encode(
+                y=y("level")
+            ),
         )
     chart: Compound = layered(*layers).resolve_scale(color="independent")
     return chart
 
 
-def _dark(colours: Mapping[str, str]) -> alt.Color:
+def _dark(colours: Mapping[str, str]) -> Spec:
     """The colours of names, which must be read as text."""
     dark = [theme.darker(colour) for colour in colours.values()]
-    return alt.Color("series:N", scale=alt.Scale(domain=list(colours), range=dark), legend=None)
+    return channel("series:N", scale={"domain": list(colours), "range": dark}, legend=None)
 
 
 def _frame(data: pl.DataFrame, level: float | None, width: float) -> _Frame:

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-import altair as alt
-
 from weir import _native
 
 WIDTH = 760
@@ -161,12 +159,12 @@ def significant(value: float | None, digits: int = 3) -> str:
     return plain.replace("-", MINUS, 1) if plain.startswith("-") else plain
 
 
-def number_axis(numbers: Sequence[float]) -> alt.Axis:
+def number_axis(numbers: Sequence[float]) -> dict[str, Any]:
     """An axis with a tick at each of `numbers` and nowhere else, labelled without rounding."""
     values = sorted(set(numbers))
     # Vega drops every other of the values while there are more than its tick count.
     expression = "'' + datum.value"
-    return alt.Axis(values=values, tickCount=len(values), grid=False, labelExpr=expression)
+    return {"values": values, "tickCount": len(values), "grid": False, "labelExpr": expression}
 
 
 def numeric_axis(values: Sequence[str]) -> tuple[list[float], str] | None:

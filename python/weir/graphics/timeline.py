@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, below_each_other, inline, layered
+from weir.graphics.chart import Chart, Compound, Spec, below_each_other, channel, inline, layered
 from weir.graphics.explore import Band, Explorer, ExplorerPanel, Line
 from weir.graphics.figure import Figure
 
@@ -111,21 +110,23 @@ def _panel(
     is_last: bool,
 ) -> Compound:
     time = encode.time(end, is_last=is_last)
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    legend = alt.Legend(title=None, orient="right", symbolType="stroke", symbolOpacity=1)
-    colour = alt.Color("series:N", scale=scale, legend=legend)
-    ticks = alt.Axis(tickCount=_TICKS)
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    legend = {"title": None, "orient": "right", "symbolType": "stroke", "symbolOpacity": 1}
+    colour = channel("series:N", scale=scale, legend=legend)
+    ticks = {"tickCount": _TICKS}
     # An interval of two or three repeats may be far wider than all there is to see.
     highest = float(panel.data["value"].max() or 0.0) * _MARGIN  # type: ignore[arg-type]
-    y_scale = alt.Scale(domain=[0, highest]) if highest > 0 else alt.Scale(zero=True)
-    y = alt.Y("value:Q", title=panel.y, axis=ticks, scale=y_scale)
-    base = alt.Chart(inline(panel.data))
-    layers = [base.mark_line(strokeWidth=1.4, strokeJoin="round").encode(x=time, y=y, color=colour)]
+    y_scale = {"domain": [0, highest]} if highest > 0 else {"zero": True}
+    y = channel("value:Q", title=panel.y, axis=ticks, scale=y_scale)
+    base = Chart(inline(panel.data))
+    layers = [
+        base.mark("line", strokeWidth=1.4, strokeJoin="round").encode(x=time, y=y, color=colour)
+    ]
     if {"lo", "hi"} <= set(panel.data.columns):
-        spread = base.mark_area(opacity=0.2, clip=True)
+        spread = base.mark("area", opacity=0.2, clip=True)
         layers.insert(
             0,
-            spread.encode(x=time, y=alt.Y("lo:Q", title=panel.y), y2=alt.Y2("hi:Q"), color=colour),
+            spread.encode(x=time, y=channel("lo:Q", title=panel.y), y2="hi:Q", color=colour),
         )
     layers += _marks(moments, time, has_names=is_first)
     if panel.level is not None:
@@ -133,23 +134,21 @@ def _panel(
     return layered(*layers).properties(title=panel.title, width=theme.WIDTH - 90, height=_HEIGHT)
 
 
-def _marks(
-    moments: Sequence[tuple[float, str]], time: alt.X, *, has_names: bool
-) -> list[alt.Chart]:
+def _marks(moments: Sequence[tuple[float, str]], time: Spec, *, has_names: bool) -> list[Chart]:
     if not moments:
         return []
     frame = pl.DataFrame(moments, ["t_s", "text"], orient="row")
-    base = alt.Chart(inline(frame)).encode(x=time)
-    rules = base.mark_rule(color=theme.SOFT, strokeDash=[2, 3], strokeWidth=1)
+    base = Chart(inline(frame)).encode(x=time)
+    rules = base.mark("rule", color=theme.SOFT, strokeDash=[2, 3], strokeWidth=1)
     if not has_names:
         return [rules]
-    names = base.mark_text(align="left", baseline="top", dx=3, dy=-_HEIGHT // 2 - 1, fontSize=10)
-    return [rules, names.encode(y=alt.value(_HEIGHT // 2 + 2), text=alt.Text("text:N"))]
+    names = base.mark("text", align="left", baseline="top", dx=3, dy=-_HEIGHT // 2 - 1, fontSize=10)
+    return [rules, names.encode(y={"value": _HEIGHT // 2 + 2}, text="text:N")]
 
 
-def _level(height: float, name: str) -> list[alt.Chart]:
-    base = alt.Chart(inline(pl.DataFrame({"level": [height], "text": [name]})))
-    y = alt.Y("level:Q")
-    rule = base.mark_rule(color=theme.INK, strokeDash=[5, 3], strokeWidth=1).encode(y=y)
-    text = base.mark_text(align="right", baseline="bottom", dy=-2, fontSize=10)
-    return [rule, text.encode(x=alt.value(theme.WIDTH - 92), y=y, text=alt.Text("text:N"))]
+def _level(height: float, name: str) -> list[Chart]:
+    base = Chart(inline(pl.DataFrame({"level": [height], "text": [name]})))
+    y = channel("level:Q")
+    rule = base.mark("rule", color=theme.INK, strokeDash=[5, 3], strokeWidth=1).encode(y=y)
+    text = base.mark("text", align="right", baseline="bottom", dy=-2, fontSize=10)
+    return [rule, text.encode(x={"value": theme.WIDTH - 92}, y=y, text="text:N")]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path as File
 
-import altair as alt
 import polars as pl
 
 from weir import _native
 from weir.base.disk import write_text
 from weir.base.grid import number
 from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, below_each_other, inline, layered
+from weir.graphics.chart import Chart, Compound, below_each_other, channel, inline, layered
 from weir.modelling.measured import COMPARED, Measurement
 from weir.modelling.simulate import Check
 from weir.plots import Figure
@@ -119,14 +118,14 @@ def _coarse(samples: pl.DataFrame, slices: int) -> pl.DataFrame:
 
 
 def _panel(frame: pl.DataFrame, title: str, unit: str, *, is_last: bool) -> Compound:
-    scale = alt.Scale(domain=["measured", "model"], range=[theme.COLD, theme.WARM])
+    scale = {"domain": ["measured", "model"], "range": [theme.COLD, theme.WARM]}
     line = (
-        alt.Chart(inline(frame))
-        .mark_line(strokeWidth=1.2, opacity=0.8, clip=True)
+        Chart(inline(frame))
+        .mark("line", strokeWidth=1.2, opacity=0.8, clip=True)
         .encode(
             x=encode.time(None, is_last=is_last),
-            y=alt.Y("value:Q", title=unit, axis=alt.Axis(tickCount=5)),
-            color=alt.Color("what:N", scale=scale, legend=alt.Legend(title=None, orient="right")),
+            y=channel("value:Q", title=unit, axis={"tickCount": 5}),
+            color=channel("what:N", scale=scale, legend={"title": None, "orient": "right"}),
         )
     )
     return layered(line).properties(title=title, width=theme.WIDTH - 150, height=_HEIGHT)

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-import altair as alt
 import polars as pl
 
 from weir.graphics import encode, names, theme
-from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics.chart import Chart, Compound, Shown, Spec, channel, in_columns, inline, layered
 from weir.graphics.figure import Figure
 from weir.graphics.select import Case
 from weir.results import metrics
@@ -94,14 +93,14 @@ class _Plane:
             self.is_log = True
             self.x = (low / 1.5, high * 1.5)
 
-    def scale_x(self) -> alt.Scale:
+    def scale_x(self) -> Spec:
         """Delay, reversed so that better is to the right; logarithmic over a wide range."""
         kind: Literal["log", "linear"] = "log" if self.is_log else "linear"
-        return alt.Scale(type=kind, domain=list(self.x), reverse=True, nice=False)
+        return {"type": kind, "domain": list(self.x), "reverse": True, "nice": False}
 
-    def scale_y(self) -> alt.Scale:
+    def scale_y(self) -> Spec:
         """Goodput."""
-        return alt.Scale(domain=list(self.y), nice=False)
+        return {"domain": list(self.y), "nice": False}
 
     def pixel(self, x: float, y: float) -> tuple[float, float]:
         """Where a point is, in pixels from the upper left corner."""
@@ -121,29 +120,29 @@ def _domain(*columns: pl.Series) -> tuple[float, float]:
 
 def _cloud(
     points: pl.DataFrame, cases: Sequence[Case], plane: _Plane, x: Metric, y: Metric
-) -> alt.Chart:
-    delay = alt.X("value:Q", title=f"{x.heading}   (better →)", scale=plane.scale_x())
-    goodput = alt.Y("value_y:Q", title=f"{y.heading}   (better ↑)", scale=plane.scale_y())
-    dots = alt.Chart(inline(points)).mark_circle(size=24, opacity=0.4)
-    tips = encode.tips("case:N", "run:Q", _tip("value", x), _tip("value_y", y))
-    cloud: alt.Chart = dots.encode(x=delay, y=goodput, color=encode.colour(cases), tooltip=tips)
+) -> Chart:
+    delay = channel("value:Q", title=f"{x.heading}   (better →)", scale=plane.scale_x())
+    goodput = channel("value_y:Q", title=f"{y.heading}   (better ↑)", scale=plane.scale_y())
+    dots = Chart(inline(points)).mark("circle", size=24, opacity=0.4)
+    tips: list[Shown] = ["case:N", "run:Q", _tip("value", x), _tip("value_y", y)]
+    cloud: Chart = dots.encode(x=delay, y=goodput, color=encode.colour(cases), tooltip=tips)
     return cloud
 
 
-def _crosses(centres: pl.DataFrame, cases: Sequence[Case], x: Metric, y: Metric) -> list[alt.Chart]:
-    base = alt.Chart(inline(centres))
-    at_x, at_y, colour = alt.X("value:Q"), alt.Y("value_y:Q"), encode.colour(cases)
-    bar = base.mark_rule(strokeWidth=2)
-    dot = base.mark_point(filled=True, size=90, opacity=1)
-    tips = encode.tips("case:N", _tip("value", x), _tip("value_y", y))
+def _crosses(centres: pl.DataFrame, cases: Sequence[Case], x: Metric, y: Metric) -> list[Chart]:
+    base = Chart(inline(centres))
+    at_x, at_y, colour = channel("value:Q"), channel("value_y:Q"), encode.colour(cases)
+    bar = base.mark("rule", strokeWidth=2)
+    dot = base.mark("point", filled=True, size=90, opacity=1)
+    tips: list[Shown] = ["case:N", _tip("value", x), _tip("value_y", y)]
     return [
-        bar.encode(x=alt.X("lo:Q"), x2=alt.X2("hi:Q"), y=at_y, color=colour),
-        bar.encode(x=at_x, y=alt.Y("lo_y:Q"), y2=alt.Y2("hi_y:Q"), color=colour),
+        bar.encode(x="lo:Q", x2="hi:Q", y=at_y, color=colour),
+        bar.encode(x=at_x, y="lo_y:Q", y2="hi_y:Q", color=colour),
         dot.encode(x=at_x, y=at_y, color=colour, tooltip=tips),
     ]
 
 
-def _names(centres: pl.DataFrame, cases: Sequence[Case], plane: _Plane) -> list[alt.Chart]:
+def _names(centres: pl.DataFrame, cases: Sequence[Case], plane: _Plane) -> list[Chart]:
     """A name next to each mean, moved down past the names that are there already."""
     colours = {case.name: case.colour for case in cases}
     taken: list[tuple[float, float, float, float]] = []
@@ -163,7 +162,8 @@ def _names(centres: pl.DataFrame, cases: Sequence[Case], plane: _Plane) -> list[
         ):
             shift += 2
         taken.append((start, start + width, top + shift, _LINE * len(text)))
-        mark = alt.Chart(inline(pl.DataFrame([{**row, "case": "\n".join(text)}]))).mark_text(
+        mark = Chart(inline(pl.DataFrame([{**row, "case": "\n".join(text)}]))).mark(
+            "text",
             align="left" if is_right else "right",
             baseline="middle",
             lineBreak="\n",
@@ -172,9 +172,7 @@ def _names(centres: pl.DataFrame, cases: Sequence[Case], plane: _Plane) -> list[
             fontWeight=600,
             color=theme.darker(colours[row["case"]]),
         )
-        layers.append(
-            mark.encode(x=alt.X("value:Q"), y=alt.Y("value_y:Q"), text=alt.Text("case:N"))
-        )
+        layers.append(mark.encode(x="value:Q", y="value_y:Q", text="case:N"))
     return layers
 
 
@@ -182,18 +180,16 @@ def _dots(
     points: pl.DataFrame, means: pl.DataFrame, cases: Sequence[Case], metric: Metric
 ) -> Compound:
     title = f"{metric.heading}{_BETTER[metric.better]}"
-    x = alt.X(
-        "value:Q", title=title, scale=alt.Scale(zero=False, padding=8), axis=alt.Axis(tickCount=5)
-    )
+    x = channel("value:Q", title=title, scale={"zero": False, "padding": 8}, axis={"tickCount": 5})
     y, colour = encode.rows(cases), encode.colour(cases)
-    mean = alt.Chart(inline(means))
-    single = alt.Chart(inline(points)).mark_circle(size=18, opacity=0.4)
+    mean = Chart(inline(means))
+    single = Chart(inline(points)).mark("circle", size=18, opacity=0.4)
     value = _tip("value", metric)
     layers = [
-        single.encode(x=x, y=y, color=colour, tooltip=encode.tips("case:N", "run:Q", value)),
-        mean.mark_rule(strokeWidth=3).encode(x=alt.X("lo:Q"), x2=alt.X2("hi:Q"), y=y, color=colour),
-        mean.mark_point(filled=True, size=70, opacity=1).encode(
-            x=x, y=y, color=colour, tooltip=encode.tips("case:N", value, "lo:Q", "hi:Q", "n:Q")
+        single.encode(x=x, y=y, color=colour, tooltip=["case:N", "run:Q", value]),
+        mean.mark("rule", strokeWidth=3).encode(x="lo:Q", x2="hi:Q", y=y, color=colour),
+        mean.mark("point", filled=True, size=70, opacity=1).encode(
+            x=x, y=y, color=colour, tooltip=["case:N", value, "lo:Q", "hi:Q", "n:Q"]
         ),
     ]
     labels = min(_LETTER * names.width(case.name for case in cases), _WIDEST_LABELS)
@@ -201,5 +197,5 @@ def _dots(
     return layered(*layers).properties(width=width, height=encode.rows_height(cases))
 
 
-def _tip(field: str, metric: Metric) -> alt.Tooltip:
-    return alt.Tooltip(f"{field}:Q", title=metric.heading, format=".4~g")
+def _tip(field: str, metric: Metric) -> Spec:
+    return channel(f"{field}:Q", title=metric.heading, format=".4~g")

@@ -5,34 +5,38 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from weir import _native
 from weir.graphics import theme
-from weir.graphics.compound import inline
+from weir.graphics.chart import Chart, Spec, inline
 
 
 def capacity_line(
-    scenario: Mapping[str, Any], mean: float | None, time: alt.X, end_s: float
-) -> list[alt.Chart]:
+    scenario: Mapping[str, Any], mean: float | None, time: Spec, end_s: float
+) -> list[Chart]:
     """The line up to `end_s`, and its name; nothing where the capacity is infinite."""
     if mean is None:
         return []
     steps, text = capacity_steps(scenario, mean)
     last = steps[-1][1]
     path = pl.DataFrame([*steps, (end_s, last)], ["t_s", "level"], orient="row")
-    dashes = alt.Chart(inline(path)).mark_line(
-        color=theme.INK, strokeDash=[5, 3], strokeWidth=1, interpolate="step-after", clip=True
+    dashes = Chart(inline(path)).mark(
+        "line",
+        color=theme.INK,
+        strokeDash=[5, 3],
+        strokeWidth=1,
+        interpolate="step-after",
+        clip=True,
     )
-    end = alt.Chart(inline(pl.DataFrame({"level": [last], "text": [text]}))).encode(
-        y=alt.Y("level:Q"), x=alt.value(theme.WIDTH), text=alt.Text("text:N")
+    end = Chart(inline(pl.DataFrame({"level": [last], "text": [text]}))).encode(
+        y="level:Q", x={"value": theme.WIDTH}, text="text:N"
     )
-    halo = end.mark_text(
-        align="right", baseline="bottom", dy=-3, fontSize=10, stroke="white", strokeWidth=3
+    halo = end.mark(
+        "text", align="right", baseline="bottom", dy=-3, fontSize=10, stroke="white", strokeWidth=3
     )
-    label = end.mark_text(align="right", baseline="bottom", dy=-3, fontSize=10, color=theme.SOFT)
-    return [dashes.encode(x=time, y=alt.Y("level:Q")), halo, label]
+    label = end.mark("text", align="right", baseline="bottom", dy=-3, fontSize=10, color=theme.SOFT)
+    return [dashes.encode(x=time, y="level:Q"), halo, label]
 
 
 def capacity_steps(

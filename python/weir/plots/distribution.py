@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.compound import inline
+from weir.graphics.chart import Chart, channel, inline
 from weir.graphics.figure import Figure
 from weir.graphics.select import Case, bottlenecks, has_rows
 from weir.results.results import Results
@@ -56,13 +55,13 @@ def _figure(
         return None
     low, high = data["delay_ms"].min(), data["delay_ms"].max()
     is_wide = isinstance(low, float) and isinstance(high, float) and 0 < low < high / _LOG_FROM
-    scale = alt.Scale(type="log") if is_wide else alt.Scale(zero=True)
-    line = alt.Chart(inline(data)).mark_line(strokeWidth=2)
+    scale = {"type": "log"} if is_wide else {"zero": True}
+    line = Chart(inline(data)).mark("line", strokeWidth=2)
     chart = line.encode(
-        x=alt.X("delay_ms:Q", title=titles["x"], scale=scale),
-        y=alt.Y("share:Q", title=titles["y"], axis=alt.Axis(format="%")),
-        color=encode.colour(cases, alt.Legend(title=None, orient="right")),
-        detail=alt.Detail("case:N"),
+        x=channel("delay_ms:Q", title=titles["x"], scale=scale),
+        y=channel("share:Q", title=titles["y"], axis={"format": "%"}),
+        color=encode.colour(cases, {"title": None, "orient": "right"}),
+        detail="case:N",
     ).properties(width=theme.WIDTH - _LEGEND_WIDTH, height=_HEIGHT)
     return Figure(name, title, caption, chart, data, encode.all_runs(cases))
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-import altair as alt
 import polars as pl
 
 from weir.dynamics.fabric import GROUPS, size_groups
-from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, below_each_other, inline, layered
+from weir.graphics import theme
+from weir.graphics.chart import Chart, Compound, Shown, below_each_other, channel, inline, layered
 from weir.graphics.figure import Figure
 from weir.graphics.lines import LineAxes, lines
 from weir.graphics.select import Case, shown_over_time
@@ -146,43 +145,41 @@ def _panel(links: pl.DataFrame) -> Compound:
     names = pl.concat([links["one"], links["other"]]).unique().str.strip_chars_end("0123456789")
     words = {_TIERS[letters]: _WORDS.get(letters, letters) for letters in names.sort()}
     tiers = max(words)
-    x = alt.X("one_x:Q", axis=None, scale=alt.Scale(domain=[0, 1], nice=False))
-    vertical = alt.Scale(domain=[-_MARGIN, tiers + _MARGIN], nice=False)
-    y = alt.Y("one_y:Q", axis=None, scale=vertical)
-    colour = alt.Color(
+    x = channel("one_x:Q", axis=None, scale={"domain": [0, 1], "nice": False})
+    vertical = {"domain": [-_MARGIN, tiers + _MARGIN], "nice": False}
+    y = channel("one_y:Q", axis=None, scale=vertical)
+    colour = channel(
         "use:Q",
-        scale=alt.Scale(domain=[0, 33, 67, 100], range=list(_USE), interpolate="rgb"),
-        legend=alt.Legend(title="use of the busier direction, %", orient="top", gradientLength=200),
+        scale={"domain": [0, 33, 67, 100], "range": list(_USE), "interpolate": "rgb"},
+        legend={"title": "use of the busier direction, %", "orient": "top", "gradientLength": 200},
     )
-    tips = encode.tips(
+    tips: list[Shown] = [
         "link:N",
-        alt.Tooltip("use:Q", format=".1f"),
-        alt.Tooltip("wait_ms:Q", format=".4g"),
-        alt.Tooltip("drops:Q", format=".4g"),
-    )
-    rules = alt.Chart(inline(links.sort("use"))).mark_rule(strokeWidth=1.6)
-    wires = rules.encode(
-        x=x, y=y, x2=alt.X2("other_x:Q"), y2=alt.Y2("other_y:Q"), color=colour, tooltip=tips
-    )
+        channel("use:Q", format=".1f"),
+        channel("wait_ms:Q", format=".4g"),
+        channel("drops:Q", format=".4g"),
+    ]
+    rules = Chart(inline(links.sort("use"))).mark("rule", strokeWidth=1.6)
+    wires = rules.encode(x=x, y=y, x2="other_x:Q", y2="other_y:Q", color=colour, tooltip=tips)
     ends = [
         links.select(pl.col(f"{end}_x").alias("x"), pl.col(f"{end}_y").alias("y"))
         for end in ("one", "other")
     ]
-    nodes = alt.Chart(inline(pl.concat(ends).unique().sort("y", "x")))
-    across, up = alt.X("x:Q", axis=None), alt.Y("y:Q", axis=None)
-    dots = nodes.mark_square(color=theme.INK, opacity=1, size=26).encode(x=across, y=up)
+    nodes = Chart(inline(pl.concat(ends).unique().sort("y", "x")))
+    across, up = channel("x:Q", axis=None), channel("y:Q", axis=None)
+    dots = nodes.mark("square", color=theme.INK, opacity=1, size=26).encode(x=across, y=up)
     middle = links.filter(pl.col("is_longest")).select(
         ((pl.col("one_x") + pl.col("other_x")) / 2).alias("x"),
         ((pl.col("one_y") + pl.col("other_y")) / 2).alias("y"),
         pl.format("{}: {} ms", "port", pl.col("wait_ms").round_sig_figs(2)).alias("text"),
     )
-    marked = alt.Chart(inline(middle)).encode(x=across, y=up)
-    worst = marked.mark_circle(color=theme.INK, size=60, opacity=1)
-    halo = marked.mark_text(dy=-10, stroke="white", strokeWidth=3).encode(text="text:N")
-    text = marked.mark_text(dy=-10, color=theme.INK).encode(text="text:N")
+    marked = Chart(inline(middle)).encode(x=across, y=up)
+    worst = marked.mark("circle", color=theme.INK, size=60, opacity=1)
+    halo = marked.mark("text", dy=-10, stroke="white", strokeWidth=3).encode(text="text:N")
+    text = marked.mark("text", dy=-10, color=theme.INK).encode(text="text:N")
     labels = pl.DataFrame({"y": list(words), "text": list(words.values())})
-    tier = alt.Chart(inline(labels)).mark_text(align="left", dy=-12, color=theme.SOFT)
-    left = tier.encode(x=alt.value(0), y=up, text="text:N")
+    tier = Chart(inline(labels)).mark("text", align="left", dy=-12, color=theme.SOFT)
+    left = tier.encode(x={"value": 0}, y=up, text="text:N")
     chart = layered(wires, dots, worst, halo, text, left)
     sized: Compound = chart.properties(width=theme.WIDTH, height=_HEIGHT * (tiers + 2 * _MARGIN))
     return sized

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import altair as alt
 import polars as pl
 
-from weir.graphics import encode, theme
-from weir.graphics.compound import inline, layered
+from weir.graphics import theme
+from weir.graphics.chart import Chart, channel, inline, layered
 from weir.graphics.figure import Figure
 
 _ROW = 46
@@ -29,20 +28,20 @@ def on_air(
         ((pl.col("end_s") - pl.col("t_s")) * 1e6).round(3).alias("length_us"),
     )
     colours = theme.stack_colours([*_NAMES.values(), "data"])
-    chart = alt.Chart(inline(data))
-    y = alt.Y("node:N", title=None, scale=alt.Scale(paddingInner=0.5))
-    x = alt.X("from_ms:Q", title="time, ms", scale=alt.Scale(nice=False))
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    legend = alt.Legend(title=None, orient="top", symbolType="square")
-    bars = chart.mark_bar(stroke="white").encode(
+    chart = Chart(inline(data))
+    y = channel("node:N", title=None, scale={"paddingInner": 0.5})
+    x = channel("from_ms:Q", title="time, ms", scale={"nice": False})
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    legend = {"title": None, "orient": "top", "symbolType": "square"}
+    bars = chart.mark("bar", stroke="white").encode(
         y=y,
         x=x,
-        x2=alt.X2("to_ms:Q"),
-        color=alt.Color("kind:N", scale=scale, legend=legend),
-        tooltip=encode.tips("node:N", "kind:N", "length_us:Q", "from_ms:Q", "to_ms:Q"),
+        x2="to_ms:Q",
+        color=channel("kind:N", scale=scale, legend=legend),
+        tooltip=["node:N", "kind:N", "length_us:Q", "from_ms:Q", "to_ms:Q"],
     )
-    lengths = chart.mark_text(align="left", dy=-_ROW / 2 + 4, fontSize=10, color=theme.SOFT)
-    text = lengths.encode(y=y, x=x, text=alt.Text("length_us:Q", format=","))
+    lengths = chart.mark("text", align="left", dy=-_ROW / 2 + 4, fontSize=10, color=theme.SOFT)
+    text = lengths.encode(y=y, x=x, text=channel("length_us:Q", format=","))
     height = _ROW * data["node"].n_unique()
     drawn = layered(bars, text).properties(width=theme.WIDTH - 60, height=height)
     return Figure(name, title, caption, drawn, data, tuple(runs))

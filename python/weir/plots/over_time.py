@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import polars as pl
-from altair import ColorValue
 
 from weir._native import stack_parts
 from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, below_each_other, inline, layered
+from weir.graphics.chart import Chart, Compound, Spec, below_each_other, channel, inline, layered
 from weir.graphics.figure import Figure
 from weir.graphics.select import Case, averaged, band, bottlenecks, has_rows, line, shown_over_time
 from weir.plots.capacity import capacity_line
@@ -26,7 +24,7 @@ _SIGNATURES = {
     "bbr": "a near-constant level for BBR",
 }
 
-Draw = Callable[[Case, alt.X, pl.DataFrame], Compound]
+Draw = Callable[[Case, Spec, pl.DataFrame], Compound]
 """Draws a case over an axis of time from its rows."""
 
 
@@ -61,7 +59,7 @@ def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
     shown = _with_values(results, cases, pl.col("goodput_mbps").is_finite())
     end_s = times_end(results, shown)
 
-    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> Compound:
+    def draw(case: Case, time: Spec, data: pl.DataFrame) -> Compound:
         layers = _flow_lines(results, case, time, _GOODPUT, data)
         capacity = capacity_line(case.scenario, capacities.get(case.typical), time, end_s)
         return layered(*layers, *capacity)
@@ -85,17 +83,21 @@ def windows(results: Results, cases: Sequence[Case]) -> Figure | None:
         return None
     shown = _with_values(results, cases, pl.col("cwnd_bytes") > 0)
 
-    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> Compound:
+    def draw(case: Case, time: Spec, data: pl.DataFrame) -> Compound:
         layers = _flow_lines(results, case, time, _CWND, data)
         thresholds = _samples(results, (case.typical,)).filter(pl.col("ssthresh_kb").is_not_null())
         if data["flow"].n_unique() == 1 and not thresholds.is_empty():
             steps = line(thresholds.select("t_s", "ssthresh_kb"), "ssthresh_kb")
             layers.append(
-                alt.Chart(inline(steps))
-                .mark_line(
-                    color=theme.INK, strokeWidth=1, strokeDash=[3, 2], interpolate="step-after"
+                Chart(inline(steps))
+                .mark(
+                    "line",
+                    color=theme.INK,
+                    strokeWidth=1,
+                    strokeDash=[3, 2],
+                    interpolate="step-after",
                 )
-                .encode(x=time, y=alt.Y("ssthresh_kb:Q"))
+                .encode(x=time, y="ssthresh_kb:Q")
             )
         return layered(*layers)
 
@@ -116,13 +118,13 @@ def delays(results: Results, cases: Sequence[Case]) -> Figure | None:
     shown = _with_values(results, cases, pl.col("rtt_ms").is_finite())
     links = dict(bottlenecks(results).select("run", "link").iter_rows())
 
-    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> Compound:
+    def draw(case: Case, time: Spec, data: pl.DataFrame) -> Compound:
         layers = _flow_lines(results, case, time, _RTT, data)
         waiting = _queue(results, case.typical, links.get(case.typical))
         if not waiting.is_empty():
-            base = alt.Chart(inline(line(waiting, "queue_delay_ms"))).encode(x=time)
-            area = base.mark_area(color="#8c959f", opacity=0.55, interpolate="linear")
-            layers.insert(0, area.encode(y=alt.Y("queue_delay_ms:Q")))
+            base = Chart(inline(line(waiting, "queue_delay_ms"))).encode(x=time)
+            area = base.mark("area", color="#8c959f", opacity=0.55, interpolate="linear")
+            layers.insert(0, area.encode(y="queue_delay_ms:Q"))
         return layered(*layers)
 
     caption = (
@@ -146,25 +148,24 @@ def queues(results: Results, cases: Sequence[Case]) -> Figure | None:
     shown = shown_over_time(cases)
     links = dict(bottlenecks(results).select("run", "link").iter_rows())
 
-    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> Compound:
+    def draw(case: Case, time: Spec, data: pl.DataFrame) -> Compound:
         waiting = _queue(results, case.typical, links.get(case.typical))
         lost = waiting.filter(pl.col("drops").diff().fill_null(pl.col("drops")) > 0)
-        base = alt.Chart(inline(data)).encode(x=time)
-        area = base.mark_area(
+        base = Chart(inline(data)).encode(x=time)
+        area = base.mark(
+            "area",
             color=case.colour,
             opacity=0.35,
             line={"color": case.colour, "strokeWidth": 1, "strokeJoin": "round"},
         )
         layers = [
-            area.encode(
-                y=alt.Y("packets:Q", title="queue, packets", axis=alt.Axis(tickCount=_TICKS))
-            )
+            area.encode(y=channel("packets:Q", title="queue, packets", axis={"tickCount": _TICKS}))
         ]
         if not lost.is_empty():
-            ticks = alt.Chart(inline(lost.select("t_s"))).mark_tick(
-                color=theme.WARN, thickness=1.5, size=9, orient="vertical"
+            ticks = Chart(inline(lost.select("t_s"))).mark(
+                "tick", color=theme.WARN, thickness=1.5, size=9, orient="vertical"
             )
-            layers.append(ticks.encode(x=time, y=alt.value(HEIGHT + 1)))
+            layers.append(ticks.encode(x=time, y={"value": HEIGHT + 1}))
         return layered(*layers)
 
     waits = [_queue(results, case.typical, links.get(case.typical)) for case in shown]
@@ -238,37 +239,33 @@ def _flow_rows(results: Results, case: Case, quantity: _Quantity) -> pl.DataFram
 
 
 def _flow_lines(
-    results: Results, case: Case, time: alt.X, quantity: _Quantity, data: pl.DataFrame
-) -> list[alt.Chart]:
+    results: Results, case: Case, time: Spec, quantity: _Quantity, data: pl.DataFrame
+) -> list[Chart]:
     """The lines of the typical run's flows, over the range of all runs if there is one flow."""
     value, title = quantity.column, quantity.title
-    ticks = alt.Axis(tickCount=_TICKS)
-    axis = alt.Y(f"{value}:Q", title=title, axis=ticks)
+    ticks = {"tickCount": _TICKS}
+    axis = channel(f"{value}:Q", title=title, axis=ticks)
     layers = []
     flows = data.select("flow", "name", "stack").unique().sort("flow")
     if flows.height == 1 and len(case.runs) > 1:
         spread = band(quantity.prepared(_samples(results, case.runs)), value)
-        area = alt.Chart(inline(spread)).mark_area(color=case.colour, opacity=0.18)
-        layers.append(
-            area.encode(x=time, y=alt.Y("lo:Q", title=title, axis=ticks), y2=alt.Y2("hi:Q"))
-        )
-    mark = alt.Chart(inline(data.drop("stack"))).mark_line(
-        strokeWidth=1.3, strokeJoin="round", clip=True
+        area = Chart(inline(spread)).mark("area", color=case.colour, opacity=0.18)
+        layers.append(area.encode(x=time, y=channel("lo:Q", title=title, axis=ticks), y2="hi:Q"))
+    mark = Chart(inline(data.drop("stack"))).mark(
+        "line", strokeWidth=1.3, strokeJoin="round", clip=True
     )
-    layers.append(
-        mark.encode(x=time, y=axis, color=_flow_colour(flows, case), detail=alt.Detail("flow:N"))
-    )
+    layers.append(mark.encode(x=time, y=axis, color=_flow_colour(flows, case), detail="flow:N"))
     return layers
 
 
-def _flow_colour(flows: pl.DataFrame, case: Case) -> alt.Color | ColorValue:
+def _flow_colour(flows: pl.DataFrame, case: Case) -> Spec:
     """One colour for one flow; a colour per stack, or a tint per flow of one stack, for several."""
     if flows.height <= 1:
-        return ColorValue(case.colour)
+        return {"value": case.colour}
     colours = theme.flow_colours(flows["name"].to_list(), flows["stack"].to_list(), case.colour)
-    legend = alt.Legend(title="flow") if flows.height <= _MAX_IN_LEGEND else None
-    scale = alt.Scale(domain=list(colours), range=list(colours.values()))
-    return alt.Color("name:N", scale=scale, legend=legend)
+    legend = {"title": "flow"} if flows.height <= _MAX_IN_LEGEND else None
+    scale = {"domain": list(colours), "range": list(colours.values())}
+    return channel("name:N", scale=scale, legend=legend)
 
 
 def _samples(results: Results, runs: Sequence[int]) -> pl.DataFrame:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, below_each_other, inline, layered
+from weir.graphics.chart import Chart, Compound, Shown, below_each_other, channel, inline, layered
 from weir.graphics.figure import Figure
 from weir.graphics.select import Case
 from weir.results import metrics
@@ -32,19 +31,19 @@ def limits(results: Results, cases: Sequence[Case]) -> Figure | None:
     if data.is_empty():
         return None
     colours = dict(_LIMITS.values())
-    held_back_by = alt.Color(
+    held_back_by = channel(
         "limit:N",
         title="held back by",
-        scale=alt.Scale(domain=list(colours), range=list(colours.values())),
-        legend=alt.Legend(orient="top", direction="horizontal"),
+        scale={"domain": list(colours), "range": list(colours.values())},
+        legend={"orient": "top", "direction": "horizontal"},
     )
-    bars = alt.Chart(inline(data)).mark_bar(height=16)
+    bars = Chart(inline(data)).mark("bar", height=16)
     chart = bars.encode(
-        x=alt.X("share:Q", title="share of time", axis=alt.Axis(format="%")),
+        x=channel("share:Q", title="share of time", axis={"format": "%"}),
         y=encode.rows(cases),
         color=held_back_by,
-        order=alt.Order("position:Q"),
-        tooltip=encode.tips("case:N", "limit:N", alt.Tooltip("share:Q", format=".1%")),
+        order="position:Q",
+        tooltip=["case:N", "limit:N", channel("share:Q", format=".1%")],
     ).properties(width=theme.WIDTH - _LABEL_WIDTH, height=encode.rows_height(cases))
     caption = (
         "Blue is time in which the congestion window limited the sender, the rest time in which "
@@ -92,20 +91,20 @@ def flows(results: Results, cases: Sequence[Case]) -> Figure | None:
 
 
 def _flow_panel(data: pl.DataFrame, case: Case) -> Compound:
-    base = alt.Chart(inline(data))
+    base = Chart(inline(data))
     title = "goodput, Mbit/s"
-    axis = alt.Axis(title=None, ticks=False, domain=False, labelColor=theme.INK)
-    y = alt.Y("flow:N", sort=None, axis=axis)
+    axis = {"title": None, "ticks": False, "domain": False, "labelColor": theme.INK}
+    y = channel("flow:N", sort=None, axis=axis)
     colour = theme.flow_colours(data["flow"].to_list(), data["stack"].to_list(), case.colour)
-    scale = alt.Scale(domain=list(colour), range=list(colour.values()))
-    channel = alt.Color("flow:N", scale=scale, legend=None)
-    tips = encode.tips("flow:N", "stack:N", alt.Tooltip("value:Q", title=title, format=".4~g"))
+    scale = {"domain": list(colour), "range": list(colour.values())}
+    shade = channel("flow:N", scale=scale, legend=None)
+    tips: list[Shown] = ["flow:N", "stack:N", channel("value:Q", title=title, format=".4~g")]
     return layered(
-        base.mark_rule(strokeWidth=3).encode(
-            x=alt.X("lo:Q", title=title), x2=alt.X2("hi:Q"), y=y, color=channel
+        base.mark("rule", strokeWidth=3).encode(
+            x=channel("lo:Q", title=title), x2="hi:Q", y=y, color=shade
         ),
-        base.mark_point(filled=True, size=70, opacity=1).encode(
-            x=alt.X("value:Q", title=title), y=y, color=channel, tooltip=tips
+        base.mark("point", filled=True, size=70, opacity=1).encode(
+            x=channel("value:Q", title=title), y=y, color=shade, tooltip=tips
         ),
     )
 

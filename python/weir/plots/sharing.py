@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import altair as alt
 import polars as pl
 
 from weir.dynamics.criteria import COARSE_BIN_S
 from weir.graphics import theme
-from weir.graphics.compound import Compound, inline, layered
+from weir.graphics.chart import Chart, Compound, Spec, channel, inline, layered
 from weir.graphics.explore import Explorer, Line
 from weir.graphics.figure import Figure
 from weir.graphics.select import Case, band, has_rows, line, shown_over_time
@@ -30,17 +29,17 @@ def fairness(results: Results, cases: Sequence[Case]) -> Figure | None:
     if not shown:
         return None
     most = max(len(results.curves[case.typical]) for case in shown)
-    scale = alt.Scale(domain=[1 / most, 1], nice=False)
+    scale = {"domain": [1 / most, 1], "nice": False}
     end_s = times_end(results, shown)
 
-    def draw(case: Case, time: alt.X, data: pl.DataFrame) -> Compound:
-        y = alt.Y("jain_index:Q", title="Jain index", scale=scale, axis=alt.Axis(tickCount=5))
-        mark = alt.Chart(inline(data)).mark_line(color=case.colour, strokeWidth=1.5)
+    def draw(case: Case, time: Spec, data: pl.DataFrame) -> Compound:
+        y = channel("jain_index:Q", title="Jain index", scale=scale, axis={"tickCount": 5})
+        mark = Chart(inline(data)).mark("line", color=case.colour, strokeWidth=1.5)
         layers = [mark.encode(x=time, y=y)]
         if len(case.runs) > 1:
-            area = alt.Chart(inline(band(indices[case.label], "jain_index")))
-            area = area.mark_area(color=case.colour, opacity=0.18)
-            layers.insert(0, area.encode(x=time, y=alt.Y("lo:Q", scale=scale), y2=alt.Y2("hi:Q")))
+            area = Chart(inline(band(indices[case.label], "jain_index")))
+            area = area.mark("area", color=case.colour, opacity=0.18)
+            layers.insert(0, area.encode(x=time, y=channel("lo:Q", scale=scale), y2="hi:Q"))
         return layered(*layers, *_marks(results, case, time, end_s))
 
     moments = [_moments(results, case) for case in shown]
@@ -114,7 +113,7 @@ def _moments(results: Results, case: Case) -> tuple[list[Moment], list[Moment]]:
     return changes, fair
 
 
-def _marks(results: Results, case: Case, time: alt.X, end_s: float) -> list[alt.Chart]:
+def _marks(results: Results, case: Case, time: Spec, end_s: float) -> list[Chart]:
     """Named lines at these moments."""
     changes, fair = _moments(results, case)
     return [
@@ -125,36 +124,28 @@ def _marks(results: Results, case: Case, time: alt.X, end_s: float) -> list[alt.
 
 def _named(
     moments: Sequence[Moment],
-    time: alt.X,
+    time: Spec,
     end_s: float,
     *,
     colour: str,
     dash: Sequence[int],
     row: int,
-) -> list[alt.Chart]:
+) -> list[Chart]:
     if not moments:
         return []
     frame = pl.DataFrame(moments, ["t_s", "text"], orient="row")
-    base = alt.Chart(inline(frame)).encode(x=time)
-    rule = base.mark_rule(color=colour, strokeDash=list(dash), strokeWidth=1)
+    base = Chart(inline(frame)).encode(x=time)
+    rule = base.mark("rule", color=colour, strokeDash=list(dash), strokeWidth=1)
     # The second kind of line stops above the names of the first.
-    layers = [rule.encode(y=alt.value(0), y2=alt.value(HEIGHT - 16 * row))]
+    layers = [rule.encode(y={"value": 0}, y2={"value": HEIGHT - 16 * row})]
     # Names stand right of their line, near the bottom; those near the right edge left of it.
     is_late = pl.col("t_s") > 0.8 * end_s
-    height = alt.value(HEIGHT - 8 - 13 * row)
+    height = {"value": HEIGHT - 8 - 13 * row}
     for own, text in (
-        (
-            frame.filter(~is_late),
-            alt.MarkDef("text", align="left", dx=4, fontSize=10, color=colour),
-        ),
-        (
-            frame.filter(is_late),
-            alt.MarkDef("text", align="right", dx=-4, fontSize=10, color=colour),
-        ),
+        (frame.filter(~is_late), {"align": "left", "dx": 4}),
+        (frame.filter(is_late), {"align": "right", "dx": -4}),
     ):
         if not own.is_empty():
-            named = alt.Chart(inline(own), mark=text).encode(
-                x=time, y=height, text=alt.Text("text:N")
-            )
-            layers.append(named)
+            named = Chart(inline(own)).mark("text", **text, fontSize=10, color=colour)
+            layers.append(named.encode(x=time, y=height, text="text:N"))
     return layers

@@ -6,11 +6,10 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, in_columns, inline, layered
+from weir.graphics.chart import Chart, Compound, Shown, Spec, channel, in_columns, inline, layered
 from weir.graphics.figure import Figure
 from weir.graphics.select import Case
 from weir.results.metrics import Metric
@@ -80,44 +79,44 @@ class _Axis:
         rows = [(case.name, at[case.point[self.key]]) for case in cases]
         return pl.DataFrame(rows, ["case", "at"], orient="row")
 
-    def channel(self) -> alt.X:
+    def channel(self) -> Spec:
         """The x channel, logarithmic where values span more than an order of magnitude."""
         name = theme.short_key(self.key)
         if self.numbers is None:
-            return alt.X("at:O", title=name, sort=None, axis=alt.Axis(labelAngle=0))
+            return channel("at:O", title=name, sort=None, axis={"labelAngle": 0})
         numbers, unit = self.numbers
         title = f"{name}, {unit}" if unit else name
         axis = theme.number_axis(numbers)
         if _are_geometric(numbers):
-            scale = alt.Scale(type="log", nice=False, padding=8)
+            scale = {"type": "log", "nice": False, "padding": 8}
         else:
-            scale = alt.Scale(zero=False, nice=False, padding=8)
-        return alt.X("at:Q", title=title, axis=axis, scale=scale)
+            scale = {"zero": False, "nice": False, "padding": 8}
+        return channel("at:Q", title=title, axis=axis, scale=scale)
 
 
 def _panel(
     data: pl.DataFrame, metric: Metric, axis: _Axis, cases: Sequence[Case], *, is_first: bool
 ) -> Compound:
-    base = alt.Chart(inline(data))
+    base = Chart(inline(data))
     x = axis.channel()
     is_alone = len({case.series for case in cases}) == 1
     has_legend = is_first and not is_alone
     legend = (
-        alt.Legend(title=None, orient="top", symbolType="stroke", symbolOpacity=1)
+        {"title": None, "orient": "top", "symbolType": "stroke", "symbolOpacity": 1}
         if has_legend
         else None
     )
     colour = encode.colour(cases, legend)
-    y = alt.Y("value:Q", title=metric.heading, scale=alt.Scale(zero=False))
-    tips = encode.tips("case:N", alt.Tooltip("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q")
-    low = alt.Y("lo:Q", title=metric.heading)
-    dots = base.mark_point(filled=True, size=40, opacity=1)
+    y = channel("value:Q", title=metric.heading, scale={"zero": False})
+    tips: list[Shown] = ["case:N", channel("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
+    low = channel("lo:Q", title=metric.heading)
+    dots = base.mark("point", filled=True, size=40, opacity=1)
     if axis.numbers is None:  # between names there is nothing that a line could stand for
-        spread = base.mark_rule(strokeWidth=2).encode(x=x, y=low, y2=alt.Y2("hi:Q"), color=colour)
+        spread = base.mark("rule", strokeWidth=2).encode(x=x, y=low, y2="hi:Q", color=colour)
         layers = [spread]
     else:
-        spread = base.mark_area(opacity=0.2).encode(x=x, y=low, y2=alt.Y2("hi:Q"), color=colour)
-        layers = [spread, base.mark_line(strokeWidth=2).encode(x=x, y=y, color=colour)]
+        spread = base.mark("area", opacity=0.2).encode(x=x, y=low, y2="hi:Q", color=colour)
+        layers = [spread, base.mark("line", strokeWidth=2).encode(x=x, y=y, color=colour)]
     layers.append(dots.encode(x=x, y=y, color=colour, tooltip=tips))
     return layered(*layers).properties(width=theme.WIDTH // _COLUMNS - _MARGIN, height=_HEIGHT)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import altair as alt
 import polars as pl
 
-from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, below_each_other, inline, layered
+from weir.graphics import theme
+from weir.graphics.chart import Chart, Compound, Shown, below_each_other, channel, inline, layered
 from weir.graphics.figure import Figure
 from weir.graphics.select import Case, has_rows, shown_over_time
 from weir.results.results import Results
@@ -138,34 +137,41 @@ def _panel(
     (left, right), (low, high) = _span(nodes["x_m"]), _span(nodes["y_m"])
     scale = min(theme.WIDTH / (right - left), _MOST_HEIGHT / (high - low))
     width, height = (right - left) * scale, (high - low) * scale
-    x = alt.X("x_m:Q", title="x, m", scale=alt.Scale(domain=[left, right], nice=False, zero=False))
-    y = alt.Y("y_m:Q", title="y, m", scale=alt.Scale(domain=[low, high], nice=False, zero=False))
-    base = alt.Chart(inline(nodes)).encode(x=x, y=y)
+    x = channel(
+        "x_m:Q", title="x, m", scale={"domain": [left, right], "nice": False, "zero": False}
+    )
+    y = channel("y_m:Q", title="y, m", scale={"domain": [low, high], "nice": False, "zero": False})
+    base = Chart(inline(nodes)).encode(x=x, y=y)
     layers = [
         _rims(base, tops),
-        base.mark_text(fontSize=10).encode(text=alt.Text("node:Q"), color=_ink(tops)),
+        base.mark("text", fontSize=10).encode(text="node:Q", color=_ink(tops)),
     ]
     if nodes.height <= _LABELLED:
-        below = base.mark_text(
-            align="left", dx=14, dy=15, baseline="top", lineBreak="|", fontSize=10, color=theme.WARN
+        below = base.mark(
+            "text",
+            align="left",
+            dx=14,
+            dy=15,
+            baseline="top",
+            lineBreak="|",
+            fontSize=10,
+            color=theme.WARN,
         )
-        above = base.mark_text(align="left", dx=14, dy=-13, baseline="bottom", lineBreak="|")
+        above = base.mark("text", align="left", dx=14, dy=-13, baseline="bottom", lineBreak="|")
         layers += [_where("causes", below), _where("end", above)]
     if links.height:
-        lines = alt.Chart(inline(links)).mark_rule(color=theme.COLD, opacity=0.45)
-        ends = lines.encode(
-            x=x, y=y, x2=alt.X2("x_m_2:Q"), y2=alt.Y2("y_m_2:Q"), tooltip=encode.tips("frames:Q")
-        )
-        width_of = alt.Size("frames:Q", scale=alt.Scale(range=[1, 7], zero=True), legend=None)
+        lines = Chart(inline(links)).mark("rule", color=theme.COLD, opacity=0.45)
+        ends = lines.encode(x=x, y=y, x2="x_m_2:Q", y2="y_m_2:Q", tooltip=["frames:Q"])
+        width_of = channel("frames:Q", scale={"range": [1, 7], "zero": True}, legend=None)
         layers.insert(0, ends.encode(size=width_of))
     chart = layered(*layers).resolve_scale(size="independent")
     named: Compound = chart.properties(title=title) if title else chart
     return named.properties(width=width, height=height)
 
 
-def _where(column: str, text: alt.Chart) -> alt.Chart:
+def _where(column: str, text: Chart) -> Chart:
     """The text of a column at the nodes that have one."""
-    shown: alt.Chart = text.encode(text=f"{column}:N").transform_filter(f"isValid(datum.{column})")
+    shown: Chart = text.encode(text=f"{column}:N").where(f"isValid(datum.{column})")
     return shown
 
 
@@ -176,34 +182,38 @@ def _span(values: pl.Series) -> tuple[float, float]:
     return low - missing, high + missing
 
 
-def _rims(base: alt.Chart, tops: tuple[float, int]) -> alt.Chart:
+def _rims(base: Chart, tops: tuple[float, int]) -> Chart:
     busiest, most = tops
-    colour = alt.Color(
+    colour = channel(
         "airtime:Q",
-        scale=alt.Scale(domain=[busiest * i / 4 for i in range(5)], range=list(_BUSY)),
-        legend=alt.Legend(title="time in which it sent, %", orient="top", gradientLength=200),
+        scale={"domain": [busiest * i / 4 for i in range(5)], "range": list(_BUSY)},
+        legend={"title": "time in which it sent, %", "orient": "top", "gradientLength": 200},
     )
     hollow: dict[str, Any] = {
         "symbolFillColor": "white",
         "symbolStrokeColor": theme.INK,
         "symbolStrokeWidth": 1,
     }
-    legend = alt.Legend(title="packets dropped", orient="top", tickCount=3, **hollow)
-    size = alt.Size(
+    legend = {"title": "packets dropped", "orient": "top", "tickCount": 3, **hollow}
+    size = channel(
         "dropped:Q",
-        scale=alt.Scale(domain=[0, max(most, 1)], range=[330, 1100]),
+        scale={"domain": [0, max(most, 1)], "range": [330, 1100]},
         legend=legend if most else None,
     )
-    rim = alt.condition("isValid(datum.end)", alt.value(3), alt.value(1))
-    tips = encode.tips(
-        "node:Q", alt.Tooltip("airtime:Q", format=".1f"), "dropped:Q", "causes:N", "end:N"
-    )
-    circles = base.mark_circle(stroke=theme.INK, opacity=1)
-    rims: alt.Chart = circles.encode(color=colour, size=size, strokeWidth=rim, tooltip=tips)
+    rim = {"condition": {"test": "isValid(datum.end)", "value": 3}, "value": 1}
+    tips: list[Shown] = [
+        "node:Q",
+        channel("airtime:Q", format=".1f"),
+        "dropped:Q",
+        "causes:N",
+        "end:N",
+    ]
+    circles = base.mark("circle", stroke=theme.INK, opacity=1)
+    rims: Chart = circles.encode(color=colour, size=size, strokeWidth=rim, tooltip=tips)
     return rims
 
 
 def _ink(tops: tuple[float, int]) -> Any:
     """The colour of a node's number: what can be read on its own."""
     dark = f"datum.airtime > {tops[0] * 0.68}"
-    return alt.condition(dark, alt.value("#ffffff"), alt.value(theme.INK))
+    return {"condition": {"test": dark, "value": "#ffffff"}, "value": theme.INK}

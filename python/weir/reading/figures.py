@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import altair as alt
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.compound import Compound, below_each_other, inline, layered
+from weir.graphics.chart import Chart, Compound, Spec, below_each_other, channel, inline, layered
 from weir.plots import Figure
 from weir.reading import LIMITS
 
@@ -47,7 +46,11 @@ def connection_figure(
 ) -> Figure:
     """The picture of one connection, from its slices and points."""
     end = float(slices["end_s"].max() or 0.0)  # type: ignore[arg-type]
-    zoom = alt.selection_interval(name=f"zoom{number}", bind="scales", encodings=["x"])
+    zoom = {
+        "name": f"zoom{number}",
+        "select": {"type": "interval", "encodings": ["x"]},
+        "bind": "scales",
+    }
     panels = [
         _sequence(points, end, zoom),
         _band(slices, end),
@@ -65,7 +68,7 @@ def connection_figure(
     return Figure(f"connection-{number}", title, caption, chart, slices)
 
 
-def _sequence(points: pl.DataFrame, end: float, zoom: alt.Parameter) -> Compound:
+def _sequence(points: pl.DataFrame, end: float, zoom: Spec) -> Compound:
     names = pl.DataFrame(
         {"kind": list(_MARKS), "what": [name for name, _ in _MARKS.values()]},
         {"kind": pl.String, "what": pl.String},
@@ -76,18 +79,18 @@ def _sequence(points: pl.DataFrame, end: float, zoom: alt.Parameter) -> Compound
         (pl.col("start_bytes") / 1e6).alias("from"),
         (pl.col("end_bytes") / 1e6).alias("mb"),
     )
-    scale = alt.Scale(
-        domain=[name for name, _ in _MARKS.values()],
-        range=[colour for _, colour in _MARKS.values()],
-    )
-    legend = alt.Legend(title=None, orient="right")
-    colour = alt.Color("what:N", scale=scale, legend=legend)
-    base = alt.Chart(inline(frame)).encode(x=encode.time(end, is_last=False))
-    y = alt.Y("mb:Q", title="MB")
-    all_points = base.mark_circle(size=9, opacity=0.8, clip=True).encode(y=y, color=colour)
-    again = base.transform_filter("datum.what != 'sent' && datum.what != 'acknowledged'")
-    marks = again.mark_point(size=36, filled=True, clip=True).encode(y=y, color=colour)
-    return layered(all_points.add_params(zoom), marks).properties(
+    scale = {
+        "domain": [name for name, _ in _MARKS.values()],
+        "range": [colour for _, colour in _MARKS.values()],
+    }
+    legend = {"title": None, "orient": "right"}
+    colour = channel("what:N", scale=scale, legend=legend)
+    base = Chart(inline(frame)).encode(x=encode.time(end, is_last=False))
+    y = channel("mb:Q", title="MB")
+    all_points = base.mark("circle", size=9, opacity=0.8, clip=True).encode(y=y, color=colour)
+    again = base.where("datum.what != 'sent' && datum.what != 'acknowledged'")
+    marks = again.mark("point", size=36, filled=True, clip=True).encode(y=y, color=colour)
+    return layered(all_points.properties(params=[zoom]), marks).properties(
         title="Time and sequence", width=_WIDTH, height=_HIGH
     )
 
@@ -100,16 +103,16 @@ def _band(slices: pl.DataFrame, end: float) -> Compound:
         .agg(pl.col("t_s").first(), pl.col("end_s").last(), pl.col("limit").first())
     )
     present = [name for name in LIMITS if name in set(merged["limit"])]
-    scale = alt.Scale(domain=present, range=[_COLOURS[name] for name in present])
-    legend = alt.Legend(title=None, orient="right", symbolType="square")
+    scale = {"domain": present, "range": [_COLOURS[name] for name in present]}
+    legend = {"title": None, "orient": "right", "symbolType": "square"}
     rectangles = (
-        alt.Chart(inline(merged))
-        .mark_rect(clip=True)
+        Chart(inline(merged))
+        .mark("rect", clip=True)
         .encode(
             x=encode.time(end, is_last=False),
-            x2=alt.X2("end_s:Q"),
-            color=alt.Color("limit:N", scale=scale, legend=legend),
-            tooltip=[alt.Tooltip("limit:N"), alt.Tooltip("t_s:Q"), alt.Tooltip("end_s:Q")],
+            x2="end_s:Q",
+            color=channel("limit:N", scale=scale, legend=legend),
+            tooltip=["limit:N", "t_s:Q", "end_s:Q"],
         )
     )
     return layered(rectangles).properties(title="Limited by", width=_WIDTH, height=_LOW)
@@ -120,11 +123,11 @@ def _range(
 ) -> Compound:
     low, high = columns
     frame = slices.select("t_s", low, high).drop_nulls()
-    base = alt.Chart(inline(frame)).encode(x=encode.time(end, is_last=False))
-    y = alt.Y(f"{low}:Q", title=unit, scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=4))
-    area = base.mark_area(opacity=0.35, color=theme.COLD, clip=True)
-    line = base.mark_line(color=theme.COLD, strokeWidth=1.2, clip=True)
-    return layered(area.encode(y=y, y2=alt.Y2(f"{high}:Q")), line.encode(y=y)).properties(
+    base = Chart(inline(frame)).encode(x=encode.time(end, is_last=False))
+    y = channel(f"{low}:Q", title=unit, scale={"zero": True}, axis={"tickCount": 4})
+    area = base.mark("area", opacity=0.35, color=theme.COLD, clip=True)
+    line = base.mark("line", color=theme.COLD, strokeWidth=1.2, clip=True)
+    return layered(area.encode(y=y, y2=f"{high}:Q"), line.encode(y=y)).properties(
         title=title, width=_WIDTH, height=_HEIGHT
     )
 
@@ -162,16 +165,16 @@ def _lines(
     words = pl.DataFrame({"name": list(columns), "what": list(columns.values())})
     frame = frame.drop_nulls().join(words, on="name").select("t_s", "what", "value")
     is_last = title == "Rate"
-    height = alt.Undefined if top is None else alt.Scale(domain=[0, top], nice=True)
-    scale = alt.Scale(domain=list(columns.values()), range=_LINES[: len(columns)])
-    legend = alt.Legend(title=None, orient="right", symbolType="stroke")
+    height = {} if top is None else {"domain": [0, top], "nice": True}
+    scale = {"domain": list(columns.values()), "range": _LINES[: len(columns)]}
+    legend = {"title": None, "orient": "right", "symbolType": "stroke"}
     line = (
-        alt.Chart(inline(frame))
-        .mark_line(strokeWidth=1.3, clip=True)
+        Chart(inline(frame))
+        .mark("line", strokeWidth=1.3, clip=True)
         .encode(
             x=encode.time(end, is_last=is_last),
-            y=alt.Y("value:Q", title=unit, axis=alt.Axis(tickCount=4), scale=height),
-            color=alt.Color("what:N", scale=scale, legend=legend),
+            y=channel("value:Q", title=unit, axis={"tickCount": 4}, scale=height),
+            color=channel("what:N", scale=scale, legend=legend),
         )
     )
     return layered(line).properties(title=title, width=_WIDTH, height=_HEIGHT)

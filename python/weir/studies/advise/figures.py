@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import altair as alt
 import polars as pl
 
 from weir.cells.protocol import Cell
 from weir.graphics import theme
-from weir.graphics.compound import inline, layered
+from weir.graphics.chart import Chart, channel, inline, layered
 from weir.plots import Figure
 from weir.studies.advise.judge import Judgement
 
@@ -37,23 +36,23 @@ def promises(cells: Sequence[Cell], runs: tuple[int, ...]) -> Figure:
     ]
     frame = pl.DataFrame(rows)
     low, high = _ends(frame)
-    scale = alt.Scale(type="log", domain=[low, high], nice=False)
+    scale = {"type": "log", "domain": [low, high], "nice": False}
     names = [str(one) for one in _COLOURS]
-    colours = alt.Scale(domain=names, range=list(_COLOURS.values()))
-    base = alt.Chart(inline(frame)).encode(
-        x=alt.X("got:Q", scale=scale, title="gain that was got"),
-        color=alt.Color("judgement:N", scale=colours, legend=alt.Legend(title=None)),
+    colours = {"domain": names, "range": list(_COLOURS.values())}
+    base = Chart(inline(frame)).encode(
+        x=channel("got:Q", scale=scale, title="gain that was got"),
+        color=channel("judgement:N", scale=colours, legend={"title": None}),
     )
-    lines = base.mark_rule(clip=True).encode(y=alt.Y("lo:Q", scale=scale), y2=alt.Y2("hi:Q"))
-    points = base.mark_circle(size=55, opacity=0.9).encode(
-        y=alt.Y("promised:Q", scale=scale, title="gain that the advice promises"),
+    lines = base.mark("rule", clip=True).encode(y=channel("lo:Q", scale=scale), y2="hi:Q")
+    points = base.mark("circle", size=55, opacity=0.9).encode(
+        y=channel("promised:Q", scale=scale, title="gain that the advice promises"),
         tooltip=["path:N", "advice:N", "got:Q", "promised:Q"],
     )
     ends = pl.DataFrame({"got": [low, high], "promised": [low, high]})
     diagonal = (
-        alt.Chart(inline(ends))
-        .mark_line(color=theme.FAINT, strokeDash=[4, 3])
-        .encode(x=alt.X("got:Q", scale=scale), y=alt.Y("promised:Q", scale=scale))
+        Chart(inline(ends))
+        .mark("line", color=theme.FAINT, strokeDash=[4, 3])
+        .encode(x=channel("got:Q", scale=scale), y=channel("promised:Q", scale=scale))
     )
     chart = layered(diagonal, lines, points).properties(width=_SIZE, height=_SIZE)
     caption = (

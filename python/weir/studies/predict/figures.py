@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import altair as alt
 import polars as pl
 
 from weir.cells.protocol import Cell
 from weir.graphics import theme
-from weir.graphics.compound import Compound, beside_each_other, inline, layered
+from weir.graphics.chart import Chart, Compound, beside_each_other, channel, inline, layered
 from weir.plots import Figure
 
 _SIZE = 270
@@ -43,19 +42,19 @@ def scatter(cells: Sequence[Cell], runs: tuple[int, ...]) -> Figure:
 def _panel(frame: pl.DataFrame) -> Compound:
     values = pl.concat([frame["measured"], frame["predicted"]])
     low, high = float(values.min()) / 1.3, float(values.max()) * 1.3  # type: ignore[arg-type]
-    scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    base = alt.Chart(inline(frame)).encode(
-        x=alt.X("measured:Q", scale=scale, title=f"measured {frame['metric'][0]}"),
-        color=alt.Color("controller:N", legend=alt.Legend(title=None, orient="bottom")),
+    scale = {"type": "log", "domain": [low, high], "nice": False}
+    base = Chart(inline(frame)).encode(
+        x=channel("measured:Q", scale=scale, title=f"measured {frame['metric'][0]}"),
+        color=channel("controller:N", legend={"title": None, "orient": "bottom"}),
     )
-    y = alt.Y("predicted:Q", scale=scale, title=f"predicted {frame['metric'][0]}")
+    y = channel("predicted:Q", scale=scale, title=f"predicted {frame['metric'][0]}")
     tooltip = ["path:N", "controller:N", "measured:Q", "predicted:Q"]
-    lines = base.mark_rule(clip=True).encode(y=alt.Y("lo:Q", scale=scale), y2=alt.Y2("hi:Q"))
-    points = base.mark_circle(size=45, opacity=0.9).encode(y=y, tooltip=tooltip)
+    lines = base.mark("rule", clip=True).encode(y=channel("lo:Q", scale=scale), y2="hi:Q")
+    points = base.mark("circle", size=45, opacity=0.9).encode(y=y, tooltip=tooltip)
     ends = pl.DataFrame({"measured": [low, high], "predicted": [low, high]})
     diagonal = (
-        alt.Chart(inline(ends))
-        .mark_line(color=theme.FAINT, strokeDash=[4, 3])
-        .encode(x=alt.X("measured:Q", scale=scale), y=y)
+        Chart(inline(ends))
+        .mark("line", color=theme.FAINT, strokeDash=[4, 3])
+        .encode(x=channel("measured:Q", scale=scale), y=y)
     )
     return layered(diagonal, lines, points).properties(width=_SIZE, height=_SIZE)
