@@ -7,6 +7,7 @@ import json
 import signal
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from shutil import copytree, ignore_patterns
 from threading import Thread
@@ -23,9 +24,13 @@ from weir.base.errors import ClusterError, InputError
 from weir.results.results import TABLES
 from weir.running import cluster as clusters
 from weir.running import runner
+from weir.running.execution import Execution
 from weir.scenario.plans import scenario_plan
-from weir.scenario.source import Effective, Source, read
+from weir.scenario.source import SIM, Effective, Source, read
 from weir.scenario.sweep import Plan
+from weir.search import goals
+from weir.search.findings import Target
+from weir.search.hunt import SearchOptions, search
 
 SCENARIO = """
 name = "many"
@@ -109,6 +114,25 @@ def test_a_killed_worker_costs_nothing_but_time(
     assert results.manifest["runs"] == {"planned": RUNS, "ok": RUNS, "failed": {}}
     assert results.runs["trace_hash"].n_unique() > RUNS // 2, "the runs are not all alike"
     same_tables(local, path)
+
+
+def test_a_search_that_loses_a_worker_finds_the_same(
+    tmp_path: Path, mortal: tuple[Workers, list[Process]]
+) -> None:
+    workers, processes = mortal
+    (hunt,) = goals.hunts(["bufferbloat"], "scalable", None)
+    target = Target.of(hunt, {}, (("measure.duration", "5s"),), SIM)
+    options = SearchOptions(budget="64", stop=False, shrink=False)
+    alone = search(target, options, Execution(out=tmp_path, jobs=1, show_progress=False))
+
+    def tell(_: str) -> None:
+        if processes[0].poll() is None:
+            kill(processes[0])
+
+    how = Execution(out=tmp_path, dask=str(workers.file), show_progress=False)
+    shared = search(target, options, how, tell)
+    assert processes[0].poll() is not None, "it was killed"
+    assert replace(alone, journal="") == replace(shared, journal="")
 
 
 def test_no_worker_left_is_reported_and_resume_continues_anywhere(
