@@ -1,7 +1,7 @@
 //! What segments in the receiver's memory take from the window, as in Linux.
 //!
 //! ```text
-//! memory = (mss + 512 to a power of two) + 256         a segment, whatever it carries
+//! memory = (mss + 512 to a power of two) + 256         a segment; one that grows the window by its own length
 //! taken  = memory / 2, or since Linux 6.5 memory ((mss << 8) / memory) / 256
 //! window = min(limit, buffer - taken * segments)       at each acknowledgement, never less than was offered
 //! up to a unit of the scale                            or whole segments, without scaling (`__tcp_select_window`)
@@ -32,17 +32,17 @@ impl Receiver {
         if self.window_limit >= self.window_clamp {
             return false;
         }
-        let taken = self.segment_window();
-        let free = self.buffer.saturating_sub(held * taken);
+        let free = self.buffer.saturating_sub(held * self.segment_window());
         let space = free.min(self.window_clamp).saturating_sub(self.window_limit);
-        let step = self.growth(u64::from(len), taken);
+        let step = self.growth(u64::from(len));
         self.window_limit += step.min(space);
         space > 0 && step > 0
     }
 
-    /// What a segment of `len` bytes that takes `taken` of the window lets it grow by: nothing if it wastes memory, but
-    /// where the window is half of the largest it may have half as much as it takes, and so on (`__tcp_grow_window`).
-    fn growth(&self, len: u64, taken: u64) -> u64 {
+    /// What a segment of `len` bytes lets the window grow by: nothing if it wastes memory, but where the window is half
+    /// of the largest it may have half as much as it takes, and so on (`__tcp_grow_window`).
+    fn growth(&self, len: u64) -> u64 {
+        let taken = self.window_of(segment_memory(len));
         if taken <= len {
             return 2 * self.mss.max(len);
         }
@@ -61,11 +61,16 @@ impl Receiver {
         }
     }
 
-    /// What a segment in memory takes from the window: the share of the memory that windows may have
-    /// (`tcp_win_from_space`), half of it, or since Linux 6.5 what was measured, as `mss << 8` over the memory.
+    /// What a full segment in memory takes from the window.
     fn segment_window(&self) -> u64 {
-        let memory = segment_memory(self.mss);
-        if self.is_measured { (memory * ((self.mss << 8) / memory)) >> 8 } else { memory / 2 }
+        self.window_of(segment_memory(self.mss))
+    }
+
+    /// What `memory` takes from the window: the share of the memory that windows may have (`tcp_win_from_space`), half
+    /// of it, or since Linux 6.5 what was measured, as `mss << 8` over the memory of a full segment.
+    fn window_of(&self, memory: u64) -> u64 {
+        let share = if self.is_measured { (self.mss << 8) / segment_memory(self.mss) } else { 128 };
+        (memory * share) >> 8
     }
 
     /// The window that Linux offers (`__tcp_select_window`): 0 where little is free, which leaves what was offered.
