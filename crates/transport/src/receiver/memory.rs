@@ -32,17 +32,18 @@ impl Receiver {
         if self.window_limit >= self.window_clamp {
             return false;
         }
-        let free = self.buffer.saturating_sub(held * self.segment_window());
+        let (len, full) = (u64::from(len), self.segment_window());
+        let free = self.buffer.saturating_sub(held * full);
         let space = free.min(self.window_clamp).saturating_sub(self.window_limit);
-        let step = self.growth(u64::from(len));
+        let taken = if len == self.mss { full } else { self.window_of(segment_memory(len)) };
+        let step = self.growth(len, taken);
         self.window_limit += step.min(space);
         space > 0 && step > 0
     }
 
-    /// What a segment of `len` bytes lets the window grow by: nothing if it wastes memory, but where the window is half
-    /// of the largest it may have half as much as it takes, and so on (`__tcp_grow_window`).
-    fn growth(&self, len: u64) -> u64 {
-        let taken = self.window_of(segment_memory(len));
+    /// What a segment of `len` bytes that takes `taken` of the window lets it grow by: nothing if it wastes memory, but
+    /// where the window is half of the largest it may have half as much as it takes, and so on (`__tcp_grow_window`).
+    fn growth(&self, len: u64, taken: u64) -> u64 {
         if taken <= len {
             return 2 * self.mss.max(len);
         }
