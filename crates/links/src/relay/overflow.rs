@@ -9,7 +9,8 @@ use std::os::fd::AsFd;
 #[cfg(target_os = "linux")]
 pub fn drops(socket: &impl AsFd) -> u64 {
     const DROPS: usize = 8;
-    nix::sys::socket::getsockopt(socket, option::Memory).map_or(0, |values| u64::from(values[DROPS]))
+    nix::sys::socket::getsockopt(socket, option::Memory)
+        .map_or(0, |values| u64::from(values[DROPS]))
 }
 
 /// Drops at a socket; this system does not say.
