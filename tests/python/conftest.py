@@ -39,6 +39,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 def _figures_are_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every figure that a test draws is checked against the schema of its language."""
     if "weir.graphics.figure" in sys.modules:
+        # Altair, which has the schema, is only imported where something is drawn.
         from vega import check
 
         monkeypatch.setattr("weir.graphics.figure.check", check)

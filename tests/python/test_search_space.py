@@ -313,6 +313,8 @@ def test_worlds_are_compared_with_hosts_of_one_kind() -> None:
     assert target.crosses_worlds
     assert {key for key, _ in ours.overrides} >= {"flow.0.send_buffer", "flow.0.recv_buffer"}
     assert [key for key, _ in theirs.overrides] == ["flow.0.stack"], "a guest has its own"
+    with pytest.raises(InputError, match="leave out --world"):
+        Target.of(hunt, {}, (), "kernel-virtual")
     assert not Target.of(goals.hunts(["starve"], "bbr", None)[0], {}, (), "sim").crosses_worlds
     # No key of the space is random: both worlds would draw their own numbers.
     assert not {"loss", "jitter", "reorder", "duplicate"} & {

@@ -12,7 +12,6 @@ from weir.graphics import encode, theme
 from weir.graphics.chart import (
     Chart,
     Compound,
-    Shown,
     Spec,
     below_each_other,
     beside_each_other,
@@ -84,14 +83,7 @@ def _panel(
     colour = channel("row:N", scale=scale, legend=legend)
     y_scale = {"type": "log"} if is_log else {"zero": True}
     y = channel("value:Q", title=title, scale=y_scale)
-    tips: list[Shown] = [
-        "row:N",
-        "column:N",
-        channel("value:Q", format=".4~g"),
-        "lo:Q",
-        "hi:Q",
-        "n:Q",
-    ]
+    tips = encode.interval("row:N", "column:N")
     base = Chart(inline(data))
     layers = [
         base.mark("line").encode(

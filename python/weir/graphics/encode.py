@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from weir.graphics import names, theme
-from weir.graphics.chart import Spec, channel
+from weir.graphics.chart import Shown, Spec, channel
 from weir.graphics.select import Case
 from weir.results.metrics import Metric
 from weir.results.results import Results
@@ -65,6 +65,11 @@ def tapering(
     scale = {"domain": list(reversed(series)), "range": values[::-1]}
     # Without an order Vega warns of a size for names.
     return channel(f"{field}:N", scale=scale, sort=list(series), legend=None)
+
+
+def interval(*names: str) -> list[Shown]:
+    """What is shown at a mean that is pointed at: `names`, and the value with its interval."""
+    return [*names, channel("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
 
 
 def all_runs(cases: Sequence[Case]) -> tuple[int, ...]:

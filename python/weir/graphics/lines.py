@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.chart import Chart, Compound, Shown, Spec, channel, in_columns, inline, layered
+from weir.graphics.chart import Chart, Compound, Spec, channel, in_columns, inline, layered
 from weir.graphics.figure import Figure
 
 _HEIGHT = 230
@@ -99,14 +99,7 @@ def _panel(
     if axes.is_y_log:
         y_scale = {"type": "log", "nice": False, "padding": 8}
     y = channel("value:Q", title=axes.y, scale=y_scale)
-    tips: list[Shown] = [
-        "series:N",
-        "at:N",
-        channel("value:Q", format=".4~g"),
-        "lo:Q",
-        "hi:Q",
-        "n:Q",
-    ]
+    tips = encode.interval("series:N", "at:N")
     width = encode.tapering("series", series, 3.4, 1.2)
     base = Chart(inline(data))
     bars = data.drop_nulls("lo")

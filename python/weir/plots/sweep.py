@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from weir.graphics import encode, theme
-from weir.graphics.chart import Chart, Compound, Shown, Spec, channel, in_columns, inline, layered
+from weir.graphics.chart import Chart, Compound, Spec, channel, in_columns, inline, layered
 from weir.graphics.figure import Figure
 from weir.graphics.select import Case
 from weir.results.metrics import Metric
@@ -108,7 +108,7 @@ def _panel(
     )
     colour = encode.colour(cases, legend)
     y = channel("value:Q", title=metric.heading, scale={"zero": False})
-    tips: list[Shown] = ["case:N", channel("value:Q", format=".4~g"), "lo:Q", "hi:Q", "n:Q"]
+    tips = encode.interval("case:N")
     low = channel("lo:Q", title=metric.heading)
     dots = base.mark("point", filled=True, size=40, opacity=1)
     if axis.numbers is None:  # between names there is nothing that a line could stand for

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from weir.base.errors import InputError
 from weir.kernel import receiver
 from weir.scenario.source import SIM, Overrides, Source
 from weir.scenario.toml import toml
@@ -46,8 +47,14 @@ class Target:
         world: str,
         scenario: Source | None = None,
     ) -> Target:
-        """The target of a named goal. `keys` and `scenario` replace those of the goal."""
+        """The target of a named goal. `keys` and `scenario` replace those of the goal.
+
+        Raises:
+            InputError: it compares worlds, and `world` is not the simulator.
+        """
         goal = hunt.goal
+        if goal.old_world and world != SIM:
+            raise InputError(f"{goal.name} runs each network in both worlds; leave out --world")
         stated = {key for key, _ in sets}
         own = {k: v for k, v in goal.space.items() if k.removesuffix("?") not in stated}
         source = Source(hunt.filled(goal.scenario), goal.name, sets)
