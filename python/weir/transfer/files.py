@@ -249,7 +249,7 @@ def receive(
     folders: Annotated[bool, Option("Take folders and links, or only files.")] = True,
     quota: Quota = None,
     partial_expiry: PartialExpiry = "168h",
-    memory: Memory = "48mb",
+    memory: Memory = "40mb",
     key_file: KeyFile = None,
     key_dir: KeyDir = None,
     on_event: Callable[[str, Mapping[str, Any]], object],

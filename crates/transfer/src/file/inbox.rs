@@ -119,7 +119,7 @@ impl Inbox {
     fn keep(&mut self, offset: u64, bytes: &[u8]) {
         let before = self.pieces.range_mut(..offset).next_back();
         let before = before.filter(|(start, piece)| {
-            **start + piece.len() as u64 == offset && piece.len() + bytes.len() <= LONGEST_PIECE
+            **start + piece.len() as u64 == offset && piece.len() + bytes.len() <= LONGEST_JOINED
         });
         if let Some((_, piece)) = before {
             self.held -= cost(piece);
@@ -150,8 +150,9 @@ fn too_much() -> io::Error {
 
 /// A place in a map whose nodes are half full, an allocation, and places in two sets of ranges.
 const COST_OF_A_PIECE: usize = 144;
-/// Short pieces that follow one another become one up to this length.
-const LONGEST_PIECE: usize = 16 << 10;
+/// Short pieces that follow one another become one up to this length. Longer ones stay as they came: blocks
+/// that grow leave holes of every size in the process's memory, which no limit counts.
+const LONGEST_JOINED: usize = 1 << 10;
 
 #[cfg(test)]
 mod tests {
