@@ -53,12 +53,25 @@ foreign: $(TOOLS) ## As build, with stacks of other projects (quinn, noq) in the
 	$(MAKE) build
 
 PROCESSOR = $(shell uname -m)
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+TRAINED := target/training/weir.profdata
+# Compiled once to count which way each branch goes in what users run, then for those ways. `PROFILE_USE=` leaves it out.
+PROFILE_USE = $(if $(CROSS),,-Cprofile-use=$(CURDIR)/$(TRAINED))
+$(TRAINED): $(SOURCES) bench/training.py | $(TOOLS)
+	-rustup component add llvm-tools
+	rm -rf target/training/counts target/training/python
+	RUSTFLAGS=-Cprofile-generate=$(CURDIR)/target/training/counts cargo build --release --locked -p weir-py --target $(HOST) --target-dir target/training
+	cp -r python target/training/python
+	cp target/training/$(HOST)/release/lib_native.so target/training/python/weir/_native.abi3.so
+	PYTHONPATH=$(CURDIR)/target/training/python $(BIN)/python -m bench.training
+	$(firstword $(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata) llvm-profdata) merge -o $@ target/training/counts
+
 # zig has the symbols of old C libraries, and links for other processors.
-wheel: $(TOOLS) $(PAGE) ## An abi3 wheel with the laboratory in dist/, for any Linux since 2014 on this processor
+wheel: $(TOOLS) $(PAGE) $(if $(PROFILE_USE),$(TRAINED)) ## An abi3 wheel with the laboratory in dist/, for any Linux since 2014 on this processor
 	$(BIN)/python -m pip install --quiet ziglang
 	rm -rf dist/weir_lab-*$(PROCESSOR).whl python/weir/laboratory/built
 	cp -r web/dist python/weir/laboratory/built
-	$(COMMIT) PATH="$(CURDIR)/$(BIN):$$PATH" \
+	$(COMMIT) PATH="$(CURDIR)/$(BIN):$$PATH" RUSTFLAGS="$(PROFILE_USE)" \
 	$(BIN)/maturin build --release --locked --zig --compatibility manylinux2014 --out dist $(CROSS)
 	@rm -rf python/weir/laboratory/built
 	@ls dist/weir_lab-*.whl

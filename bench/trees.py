@@ -208,7 +208,7 @@ def trees(
         int, typer.Option(help="Length of the file with a hole, in MiB.", min=16)
     ] = _USUAL.sparse >> 20,
     kills: Annotated[int, typer.Option(help="Kills of each end.", min=0)] = _USUAL.kills,
-    json_lines: Annotated[bool, typer.Option("--json", help="Print one object.")] = False,
+    json_lines: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Sends a folder while both ends are killed, and compares what arrives."""
     shape = Shape(files=files, sparse=sparse << 20, kills=kills)
