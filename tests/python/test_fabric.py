@@ -111,6 +111,19 @@ def test_a_deadlock_is_named_below_the_table(tmp_path: Path) -> None:
     assert paused.is_between(0.5, 1.0).all()
 
 
+def test_groups_of_the_slowdown_that_hpcc_prints() -> None:
+    arrivals = _arrivals([10, 20, 30, 40], [9.0, 9.0, 9.0, None]).with_columns(
+        pl.Series("slowdown_hpcc", [1.0, None, 2.0, None], dtype=pl.Float64)
+    )
+    groups = size_groups(arrivals, 2, measure="slowdown_hpcc")
+    assert [(group.n, group.not_ended) for group in groups] == [(2, 1), (2, 1)]
+    many = _arrivals(list(range(1, 101)), [9.0] * 100).with_columns(
+        (pl.col("size_bytes") / 10.0).alias("slowdown_hpcc")
+    )
+    (group,) = size_groups(many, 1, measure="slowdown_hpcc")
+    assert group.slowdown[0].value == 5.0
+
+
 def test_tails_are_compared_seed_by_seed(tmp_path: Path) -> None:
     scenario = str(files("weir.studies") / "fabric/hadoop.toml")
     results = weir.run(

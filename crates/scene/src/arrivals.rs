@@ -58,6 +58,8 @@ pub(crate) struct Arrival {
     /// When it came, and when the last byte had arrived.
     pub(crate) start: Instant,
     pub(crate) end: Option<Instant>,
+    /// When data could first be sent: the handshake was over at the sender.
+    pub(crate) connected: Option<Instant>,
     pub(crate) row: ArrivalRow,
 }
 
@@ -234,12 +236,13 @@ impl Source {
             size_bytes: size,
             fct_s: end.map(|end| end.saturating_since(start).as_secs_f64()),
             slowdown: None,
+            slowdown_hpcc: None,
             completed: end.is_some(),
             delivered_bytes: counts.delivered,
             retransmits: counts.stats.retransmits,
             timeouts: counts.stats.timeouts,
             failure,
         };
-        Arrival { start, end, row }
+        Arrival { start, end, connected: flow.stream.stats.connected, row }
     }
 }
