@@ -9,6 +9,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from conftest import Invoke
 from made import described
 
 import weir
@@ -211,3 +212,39 @@ def test_a_report_draws_the_links_of_a_fabric_and_slowdowns_by_size(racks: weir.
     question = summary.question(racks, cases(racks))
     assert "the links of a leaf-spine" in question
     assert "bottleneck" not in question
+
+
+def test_a_report_shows_the_beginning_of_a_long_list(tmp_path: Path) -> None:
+    lines = [f"h{n % 4} h{(n + 1) % 4} {n}us 1kb" for n in range(150)]
+    (tmp_path / "listed.txt").write_text("# FROM TO START SIZE\n" + "\n".join(lines) + "\n")
+    text = _RACKS.split("[[flow]]")[0] + _LISTED
+    (tmp_path / "listed.toml").write_text(text, encoding="utf-8")
+    results = weir.run(tmp_path / "listed.toml", out=tmp_path, show_progress=False)
+    assert results.scan("arrivals").collect().height == 150
+    listed = results.cases[0]["scenario"]["flow"][0]["workload"]["list"]
+    assert listed == [line.replace("1000us", "1ms").replace(" 0us", " 0s") for line in lines]
+    page = results.report()
+    text = page.read_text(encoding="utf-8")
+    assert lines[99] in text
+    assert lines[100] not in text
+    assert "and 50 more, in manifest.json" in text
+
+
+def test_a_file_with_a_mistake_ends_the_command_with_2(tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "bad.cm").write_text("Nodes 4\nConnections 1\n0->1 start 0 size 1 trigger 2\n")
+    text = _RACKS.split("[[flow]]")[0] + _LISTED.replace("listed.txt", "bad.cm")
+    (tmp_path / "bad.toml").write_text(text, encoding="utf-8")
+    outcome = invoke("run", tmp_path / "bad.toml")
+    assert outcome.exit_code == 2
+    assert "bad.cm', line 3: `trigger` is not supported" in " ".join(outcome.output.split())
+
+
+_LISTED = """[[flow]]
+name = "listed"
+stack = "dctcp"
+workload = { kind = "connections", list = "listed.txt" }
+
+[measure]
+duration = "50ms"
+sample_interval = "0s"
+"""
