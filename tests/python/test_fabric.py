@@ -6,9 +6,11 @@ from collections import Counter
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from browser import opened
 from conftest import Invoke
 from made import described
 
@@ -18,6 +20,7 @@ from weir.cells.protocol import Settings
 from weir.comparison.tables import _notes
 from weir.dynamics.fabric import largest_over_mean, size_groups, worst_queue_ms
 from weir.graphics.select import cases
+from weir.graphics.theme import significant
 from weir.plots import figures
 from weir.report import summary
 from weir.studies.fabric import measures
@@ -110,6 +113,30 @@ def test_a_deadlock_is_named_below_the_table(tmp_path: Path) -> None:
     assert measures.cycle(results, label) == f"the first: {results.runs['deadlock'][0]}"
     paused = results.links.filter(pl.col("name") == "a-b")["paused_ratio"]
     assert paused.is_between(0.5, 1.0).all()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_report_has_a_box_for_a_deadlock_at_its_top(
+    tmp_path: Path, chromium: Any, scheme: str
+) -> None:
+    scenario = str(files("weir.studies") / "fabric/ring.toml")
+    results = weir.run(scenario, repeat=2, out=tmp_path / "results", show_progress=False)
+    page = results.report()
+    links = results.runs["deadlock"][0].split(", ")
+    with opened(chromium, page, color_scheme=scheme) as shown:
+        box = shown.get_by_role("alert")
+        text = box.inner_text().replace("\N{NO-BREAK SPACE}", " ")
+        assert "2 of 2 runs ended in a deadlock of pauses" in text
+        end = significant(results.runs["sim_s"][0])
+        assert f"Seed 1, at {end} s: {' → '.join([*links, links[0]])}." in text
+        heading = shown.get_by_role("heading", level=2).first.bounding_box()
+        assert box.bounding_box()["y"] < heading["y"], "before every section"
+        assert box.bounding_box()["y"] < 600, "seen without scrolling"
+
+
+def test_a_report_without_a_deadlock_has_no_box(racks: weir.Results) -> None:
+    page = racks.report()
+    assert 'role="alert"' not in page.read_text(encoding="utf-8")
 
 
 def test_groups_of_the_slowdown_that_hpcc_prints() -> None:

@@ -78,7 +78,11 @@ def compose(
     ]
     full = [section for section in sections if not section.is_empty]
     return Report(
-        summary.title(results, rivals), summary.question(results, rivals), full, provenance(results)
+        summary.title(results, rivals),
+        summary.question(results, rivals),
+        full,
+        provenance(results),
+        list(summary.deadlocks(results)),
     )
 
 
