@@ -6,9 +6,12 @@ from collections import Counter
 from importlib.resources import files
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
+from browser import opened
+from conftest import Invoke
 from made import described
 
 import weir
@@ -17,6 +20,7 @@ from weir.cells.protocol import Settings
 from weir.comparison.tables import _notes
 from weir.dynamics.fabric import largest_over_mean, size_groups, worst_queue_ms
 from weir.graphics.select import cases
+from weir.graphics.theme import significant
 from weir.plots import figures
 from weir.report import summary
 from weir.studies.fabric import measures
@@ -111,6 +115,43 @@ def test_a_deadlock_is_named_below_the_table(tmp_path: Path) -> None:
     assert paused.is_between(0.5, 1.0).all()
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_report_has_a_box_for_a_deadlock_at_its_top(
+    tmp_path: Path, chromium: Any, scheme: str
+) -> None:
+    scenario = str(files("weir.studies") / "fabric/ring.toml")
+    results = weir.run(scenario, repeat=2, out=tmp_path / "results", show_progress=False)
+    page = results.report()
+    links = results.runs["deadlock"][0].split(", ")
+    with opened(chromium, page, color_scheme=scheme) as shown:
+        box = shown.get_by_role("alert")
+        text = box.inner_text().replace("\N{NO-BREAK SPACE}", " ")
+        assert "2 of 2 runs ended in a deadlock of pauses" in text
+        end = significant(results.runs["sim_s"][0])
+        assert f"Seed 1, at {end} s: {' → '.join([*links, links[0]])}." in text
+        heading = shown.get_by_role("heading", level=2).first.bounding_box()
+        assert box.bounding_box()["y"] < heading["y"], "before every section"
+        assert box.bounding_box()["y"] < 600, "seen without scrolling"
+
+
+def test_a_report_without_a_deadlock_has_no_box(racks: weir.Results) -> None:
+    page = racks.report()
+    assert 'role="alert"' not in page.read_text(encoding="utf-8")
+
+
+def test_groups_of_the_slowdown_that_hpcc_prints() -> None:
+    arrivals = _arrivals([10, 20, 30, 40], [9.0, 9.0, 9.0, None]).with_columns(
+        pl.Series("slowdown_hpcc", [1.0, None, 2.0, None], dtype=pl.Float64)
+    )
+    groups = size_groups(arrivals, 2, measure="slowdown_hpcc")
+    assert [(group.n, group.not_ended) for group in groups] == [(2, 1), (2, 1)]
+    many = _arrivals(list(range(1, 101)), [9.0] * 100).with_columns(
+        (pl.col("size_bytes") / 10.0).alias("slowdown_hpcc")
+    )
+    (group,) = size_groups(many, 1, measure="slowdown_hpcc")
+    assert group.slowdown[0].value == 5.0
+
+
 def test_tails_are_compared_seed_by_seed(tmp_path: Path) -> None:
     scenario = str(files("weir.studies") / "fabric/hadoop.toml")
     results = weir.run(
@@ -198,3 +239,39 @@ def test_a_report_draws_the_links_of_a_fabric_and_slowdowns_by_size(racks: weir.
     question = summary.question(racks, cases(racks))
     assert "the links of a leaf-spine" in question
     assert "bottleneck" not in question
+
+
+def test_a_report_shows_the_beginning_of_a_long_list(tmp_path: Path) -> None:
+    lines = [f"h{n % 4} h{(n + 1) % 4} {n}us 1kb" for n in range(150)]
+    (tmp_path / "listed.txt").write_text("# FROM TO START SIZE\n" + "\n".join(lines) + "\n")
+    text = _RACKS.split("[[flow]]")[0] + _LISTED
+    (tmp_path / "listed.toml").write_text(text, encoding="utf-8")
+    results = weir.run(tmp_path / "listed.toml", out=tmp_path, show_progress=False)
+    assert results.scan("arrivals").collect().height == 150
+    listed = results.cases[0]["scenario"]["flow"][0]["workload"]["list"]
+    assert listed == [line.replace("1000us", "1ms").replace(" 0us", " 0s") for line in lines]
+    page = results.report()
+    text = page.read_text(encoding="utf-8")
+    assert lines[99] in text
+    assert lines[100] not in text
+    assert "and 50 more, in manifest.json" in text
+
+
+def test_a_file_with_a_mistake_ends_the_command_with_2(tmp_path: Path, invoke: Invoke) -> None:
+    (tmp_path / "bad.cm").write_text("Nodes 4\nConnections 1\n0->1 start 0 size 1 trigger 2\n")
+    text = _RACKS.split("[[flow]]")[0] + _LISTED.replace("listed.txt", "bad.cm")
+    (tmp_path / "bad.toml").write_text(text, encoding="utf-8")
+    outcome = invoke("run", tmp_path / "bad.toml")
+    assert outcome.exit_code == 2
+    assert "bad.cm', line 3: `trigger` is not supported" in " ".join(outcome.output.split())
+
+
+_LISTED = """[[flow]]
+name = "listed"
+stack = "dctcp"
+workload = { kind = "connections", list = "listed.txt" }
+
+[measure]
+duration = "50ms"
+sample_interval = "0s"
+"""

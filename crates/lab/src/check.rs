@@ -201,7 +201,7 @@ fn check_flow(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
         !flow.workload.makes_connections() || scenario.topology.kind != TopologyKind::Radio;
     let allowed = "over radio there is no link to load";
     require(over_links, key("workload.kind"), kind, allowed)?;
-    check_hosts(flow, section, &scenario.topology)?;
+    check_hosts(flow, section, scenario)?;
     flow.workload.check(&key("workload"), flow.carrier())
 }
 
@@ -269,7 +269,8 @@ fn check_times(flow: &Flow, section: &str, end: Duration) -> Checked {
 }
 
 /// Of flows in a fabric, or that need one.
-fn check_hosts(flow: &Flow, section: &str, topology: &Topology) -> Checked {
+fn check_hosts(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
+    let ScenarioFile { topology, measure, .. } = scenario;
     let key = |name: &str| format!("{section}.{name}");
     let drawn = [&flow.from, &flow.to].map(|node| node.as_ref().is_none_or(|node| node.0 == ANY));
     match &flow.workload {
@@ -277,6 +278,17 @@ fn check_hosts(flow: &Flow, section: &str, topology: &Topology) -> Checked {
             let kind = format!("'{}'", flow.workload.kind());
             let allowed = "it needs the hosts of a leaf-spine or a fat-tree";
             return require(false, key("workload.kind"), kind, allowed);
+        }
+        Workload::Listed(listed) => {
+            let kind = format!("'{}'", flow.workload.kind());
+            let chooses = topology.is_fabric() || topology.kind == TopologyKind::Graph;
+            let allowed = "it needs the nodes of a leaf-spine, a fat-tree or a graph";
+            require(chooses, key("workload.kind"), kind, allowed)?;
+            listed.list.check(&key("workload.list"), &topology.nodes(), measure.duration)?;
+            if let Some(rate) = topology.access_rate {
+                let allowed = "connections of a list have no links of their own";
+                return require(false, "topology.access_rate".into(), rate, allowed);
+            }
         }
         Workload::Incast(incast) => {
             let others = topology.host_count() - 1;
@@ -289,15 +301,19 @@ fn check_hosts(flow: &Flow, section: &str, topology: &Topology) -> Checked {
     for (name, node, drawn) in [("from", &flow.from, drawn[0]), ("to", &flow.to, drawn[1])] {
         let free = match flow.workload {
             Workload::Incast(_) => name == "to",
-            Workload::Permutation(_) => false,
+            Workload::Permutation(_) | Workload::Listed(_) => false,
             _ => true,
         };
-        let allowed = format!("{} draws it", flow.workload.kind());
+        let allowed = match flow.workload.listed() {
+            Some(_) => "each connection of the list has its own ends".to_owned(),
+            None => format!("{} draws it", flow.workload.kind()),
+        };
         let value = node.as_ref().map_or_else(String::new, |node| format!("'{}'", node.0));
         require(free || drawn, key(name), value, allowed)?;
     }
-    if topology.is_fabric() && flow.workload.makes_connections() {
-        let allowed = "connections between hosts that are drawn share no server";
+    let chosen = topology.is_fabric() || flow.workload.listed().is_some();
+    if chosen && flow.workload.makes_connections() {
+        let allowed = "connections between hosts of their own share no server";
         for (name, time) in [("host_time", flow.host_time), ("send_time", flow.send_time)] {
             require(time.is_zero(), key(name), time, allowed)?;
         }
@@ -311,8 +327,8 @@ fn check_path(flow: &Flow, section: &str, topology: &Topology) -> Checked {
         let dumbbell = topology.kind == TopologyKind::Dumbbell;
         require(dumbbell, key("rtt"), rtt, "only flows of a dumbbell have their own")?;
     }
+    let known = topology.nodes();
     for (name, node) in [("from", &flow.from), ("to", &flow.to)] {
-        let known = topology.nodes();
         match node {
             Some(node) if known.is_empty() => {
                 let allowed = "only flows of a chain, a parking lot, a graph or a fabric have ends";
@@ -328,7 +344,8 @@ fn check_path(flow: &Flow, section: &str, topology: &Topology) -> Checked {
                 require(known.contains(&node.0), key(name), format!("'{}'", node.0), allowed)?;
             }
             None => {
-                let needed = topology.kind == TopologyKind::Graph;
+                let needed =
+                    topology.kind == TopologyKind::Graph && flow.workload.listed().is_none();
                 require(!needed, key(name), "nothing", "a flow of a graph names a node")?;
             }
         }

@@ -1,5 +1,6 @@
 //! Networks whose switches choose among links: fabrics of data centres, and graphs with a `routing`.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use weir_net::{LinkConfig, Numbering};
@@ -104,18 +105,27 @@ pub(crate) fn fabric(topology: &Topology, flows: &[&Flow]) -> BuiltFabric {
 }
 
 /// The switches of `graph` that choose among links or share memory, and the ends of its flows; none where
-/// each takes the first and ports share no memory.
+/// each takes the first, ports share no memory, and no connections are listed, each of which has its own ends.
 pub(crate) fn switches(graph: &Graph, topology: &Topology, flows: &[&Flow]) -> Option<FabricSpec> {
     let (balancing, buffer) = (topology.routing.0, topology.memory(flows));
-    if balancing == Balancing::Single && buffer.is_none() {
+    let lists: Vec<_> = flows.iter().filter_map(|flow| flow.workload.listed()).collect();
+    if balancing == Balancing::Single && buffer.is_none() && lists.is_empty() {
         return None;
     }
-    let ends = graph.spans.iter().flat_map(|span| [span.from, span.to]);
+    let names: BTreeSet<&String> = lists.iter().flat_map(|list| list.names()).collect();
+    let listed = (0..graph.nodes.len()).filter(|node| names.contains(&graph.nodes[*node]));
+    let ends = graph.spans.iter().flat_map(|span| [span.from, span.to]).chain(listed);
     let forwarding = Arc::new(Forwarding::new(graph.nodes.clone(), &ways(&graph.edges), ends));
     let node = |node: usize| HostChoice::Node(node as u32);
     let ends =
         graph.spans.iter().map(|span| FabricEnds { from: node(span.from), to: node(span.to) });
-    Some(FabricSpec { balancing, forwarding, buffer, ends: ends.collect(), uniform: false })
+    Some(FabricSpec {
+        balancing,
+        forwarding,
+        buffer,
+        ends: ends.collect(),
+        uniform: !lists.is_empty(),
+    })
 }
 
 fn ways(edges: &[Edge]) -> Vec<OneWay> {

@@ -1,5 +1,6 @@
 //! From a scenario to the links and flows of the simulated world.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_foreign::Settings;
@@ -17,6 +18,7 @@ use weir_transport::Config;
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
 use crate::arrivals::{FabricHosts, FlowContext, arrivals};
+use crate::connections::ConnectionList;
 use crate::direction::{Direction, FULL_PACKET, after, mean_rate, shape};
 use crate::error::Problem;
 use crate::fabric::{BuiltFabric, fabric, switches};
@@ -70,7 +72,11 @@ pub(crate) fn lower(scenario: &ScenarioFile) -> Result<RunSpec, Problem> {
     for (index, flow) in scenario.flow.iter().enumerate() {
         for (number, (name, route)) in flow.names().zip(&mut routes).enumerate() {
             let mut spec = flow_spec(flow, name, number as u64, route);
-            if flow.workload.makes_connections() {
+            let listed = flow.workload.listed().zip(fabric.as_ref());
+            if let Some((list, fabric)) = listed {
+                let key = format!("flow.{index}.workload.list");
+                spec.workload = list.model(&key, &fabric.forwarding)?;
+            } else if flow.workload.makes_connections() {
                 let place = FlowContext {
                     section: format!("flow.{index}.workload"),
                     end: scenario.measure.duration,
@@ -206,7 +212,8 @@ fn chain(topology: &Topology, flows: &[&Flow], access: Access) -> Result<Built, 
 
 fn graph(topology: &Topology, flows: &[&Flow], access: Access) -> Graph {
     let nodes = topology.nodes();
-    let number = |name: &str| nodes.iter().position(|node| node == name).unwrap_or_default();
+    let numbers: BTreeMap<&str, usize> = nodes.iter().map(String::as_str).zip(0..).collect();
+    let number = |name: &str| numbers.get(name).copied().unwrap_or_default();
     let mut edges = Vec::new();
     for link in &topology.link {
         let (from, to) = (number(&link.from.0), number(&link.to.0));
@@ -223,7 +230,12 @@ fn graph(topology: &Topology, flows: &[&Flow], access: Access) -> Graph {
             ));
         }
     }
-    let spans = flows.iter().filter_map(|flow| ends(flow, &nodes)).collect();
+    let span = |flow: &&Flow| match flow.workload.listed().and_then(ConnectionList::first) {
+        // An example.
+        Some([from, to]) => Some(Span { from: number(from), to: number(to) }),
+        None => ends(flow, &nodes),
+    };
+    let spans = flows.iter().filter_map(span).collect();
     Graph { nodes: nodes.clone(), edges, access, spans }
 }
 
@@ -291,12 +303,12 @@ fn bottleneck(
 
 fn graph_link(topology: &Topology, link: &GraphLink, direction: &Direction) -> LinkConfig {
     let rate = direction.rate.unwrap_or(link.rate);
-    let written = direction.queue.as_ref().unwrap_or(&link.queue);
+    let written = direction.queue.as_ref().or(link.queue.as_ref());
     let packet = FULL_PACKET + link.overhead;
     let mut config = LinkConfig {
         overhead: link.overhead,
         feedback: link.feedback.as_ref().map(Feedback::config),
-        queue: queue::config(Some(written), mean_rate(direction, rate), topology.rtt, packet),
+        queue: queue::config(written, mean_rate(direction, rate), topology.rtt, packet),
         ..LinkConfig::new(rate, link.delay)
     };
     direction.impair(&mut config, Numbering::Any);

@@ -88,10 +88,12 @@ pub(crate) fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
 
 /// Refuses what only the simulator has.
 pub(crate) fn check_host(spec: &RunSpec, world: World) -> Result<(), ScenarioError> {
-    let many = spec.flows.iter().find(|flow| matches!(flow.workload, Workload::FlowSizes(_)));
+    let many = spec.flows.iter().find(|flow| flow.workload.makes_connections());
     if let Some(flow) = many.filter(|_| world != World::Sim) {
+        let kind =
+            if matches!(flow.workload, Workload::Listed(_)) { "connections" } else { "flow-sizes" };
         let message = format!(
-            "{}: workload.kind = 'flow-sizes' is not allowed here; only world sim makes connections \
+            "{}: workload.kind = '{kind}' is not allowed here; only world sim makes connections \
              while it runs",
             flow.name
         );

@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use weir_scene::{RunSpec, TransportSpec, Workload};
+use weir_scene::{RunSpec, TransportSpec};
 use weir_units::Rng;
 
 use crate::check::check;
 use crate::document::Document;
 use crate::error::{Problem, ScenarioError};
+use crate::imports;
 use crate::lower;
 use crate::overrides;
 use crate::scenario_file::ScenarioFile;
@@ -110,7 +111,7 @@ impl Scenario {
     pub fn lone_draws(&self, seed: u64) -> Option<Rng> {
         let [flow] = &*self.spec().flows else { return None };
         let is_one = matches!(flow.transport, TransportSpec::Reliable(_))
-            && !matches!(flow.workload, Workload::FlowSizes(_));
+            && !flow.workload.makes_connections();
         is_one.then(|| {
             let mut rng = flow.sender_stream(seed);
             rng.next_u32();
@@ -148,6 +149,7 @@ fn load(document: &Document<'_>) -> Result<Map<String, Value>, Problem> {
     traces::load(&mut tree, source)?;
     scripts::load(&mut tree, source)?;
     sizes::load(&mut tree, source)?;
+    imports::load(&mut tree, source)?;
     if tree.get("sweep").and_then(Value::as_object).is_some_and(Map::is_empty) {
         tree.remove("sweep");
     }

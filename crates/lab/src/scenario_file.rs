@@ -10,7 +10,7 @@ use crate::flow::Flow;
 use crate::keys::{Section, form, section};
 use crate::range::{above, at_most, between};
 use crate::tc;
-use crate::topology::Topology;
+use crate::topology::{Topology, TopologyKind};
 use crate::workload::MAX_ARRIVALS;
 
 section! {
@@ -91,6 +91,13 @@ impl ScenarioFile {
         let mut tree = Section::to_table(self);
         if self.controllers.is_empty() {
             tree.shift_remove("controllers");
+        }
+        if let (TopologyKind::Graph, Some(Value::Object(topology))) =
+            (self.topology.kind, tree.get_mut("topology"))
+        {
+            // Its links have them.
+            topology.shift_remove("queue");
+            topology.shift_remove("feedback");
         }
         Value::Object(tree)
     }

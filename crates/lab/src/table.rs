@@ -298,6 +298,7 @@ table!(
         size_bytes,
         fct_s,
         slowdown,
+        slowdown_hpcc,
         completed,
         delivered_bytes,
         retransmits,

@@ -1,5 +1,7 @@
 //! Section `[topology]`: the network between senders and receivers.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Deserializer, Serialize};
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
@@ -22,13 +24,14 @@ section! {
         /// Round trip without queues and serialisation: of every flow (dumbbell), of the whole row
         /// (chain, parking lot); what `bdp` refers to (graph).
         rtt: Duration [up_to_a_day()] = Duration::from_millis(40) => ROUTED,
-        /// Queue of each bottleneck, or of each port of a fabric: the limit of a drop-tail queue, or a
-        /// discipline as in `{ kind = "codel" }`. Default: `1bdp` (the rate times `rtt`; in a fabric, the
-        /// longest round trip), `64kib` for the relay of a laboratory, or none where switches have a `buffer`.
+        /// Queue of each bottleneck, of each port of a fabric, or of the links of a graph that set none: the limit
+        /// of a drop-tail queue, or a discipline as in `{ kind = "codel" }`. Default: `1bdp` (the rate times
+        /// `rtt`; in a fabric, the longest round trip), `64kib` for the relay of a laboratory, or none where
+        /// switches of a fabric have a `buffer`.
         queue: Option<Queue> = None => QUEUED,
-        /// Feedback of each bottleneck, or of each port of a fabric, to the senders of passing packets, as in `{ kind = "drai" }`; by
-        /// default none.
-        feedback: Option<Feedback> = None => RATED,
+        /// Feedback of each bottleneck, of each port of a fabric, or of the links of a graph that set none, to the
+        /// senders of passing packets, as in `{ kind = "drai" }`; by default none.
+        feedback: Option<Feedback> = None => FED,
         /// Makes the bottleneck a token bucket of this size, filled at `rate`: packets are sent at once
         /// while there are tokens (Linux's `tbf`).
         burst: Option<Bytes> = None => BOTTLENECK,
@@ -75,7 +78,8 @@ section! {
         /// Whether switches pause their neighbours before their `buffer` is full (priority flow control,
         /// IEEE 802.1Qbb): then they drop nothing.
         pfc: bool = false => SWITCHED,
-        /// Links of a graph.
+        /// Links of a graph, or a file in the scenario's folder with HPCC's topology. It needs a `queue`, a
+        /// `buffer` or an `rtt` next to it.
         link: Vec<GraphLink> = Vec::new() => only!(kind: TopologyKind = Graph),
         /// Nodes that share a channel (radio).
         radio: Radio = Radio::default() => only!(kind: TopologyKind = Radio),
@@ -109,9 +113,9 @@ section! {
         rate: Rate [rates()] = Rate::from_mbit(10),
         /// One-way propagation delay.
         delay: Duration [up_to_a_day()] = Duration::ZERO,
-        /// Its queue.
-        queue: Queue = Queue::drop_tail(BufferSize::Bdp(1_000)),
-        /// Feedback to the senders of passing packets, in both directions.
+        /// Its queue; by default `topology.queue`, or `1bdp`.
+        queue: Option<Queue> = None,
+        /// Feedback to the senders of passing packets, in both directions; by default `topology.feedback`.
         feedback: Option<Feedback> = None,
         /// Makes the link a token bucket of this size.
         burst: Option<Bytes> = None,
@@ -165,8 +169,11 @@ const FABRIC: Only<Topology> = only!(kind: TopologyKind = LeafSpine | FatTree);
 const SWITCHED: Only<Topology> = only!(kind: TopologyKind = Graph | LeafSpine | FatTree);
 const RATED: Only<Topology> =
     only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain | LeafSpine | FatTree);
-const QUEUED: Only<Topology> =
-    only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain | LabRouter | LeafSpine | FatTree);
+const FED: Only<Topology> =
+    only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain | Graph | LeafSpine | FatTree);
+const QUEUED: Only<Topology> = only!(
+    kind: TopologyKind = Dumbbell | ParkingLot | Chain | Graph | LabRouter | LeafSpine | FatTree
+);
 const DELAYED: Only<Topology> = only!(kind: TopologyKind = LabRouter | LeafSpine | FatTree);
 const BOTTLENECK: Only<Topology> = only!(kind: TopologyKind = Dumbbell | ParkingLot | Chain);
 const RELAY: Only<Topology> = only!(kind: TopologyKind = LabRouter);
@@ -228,13 +235,9 @@ impl Topology {
                 (0..=self.hops).map(|router| router.to_string()).collect()
             }
             TopologyKind::Graph => {
-                let mut nodes: Vec<String> = Vec::new();
-                for node in self.link.iter().flat_map(|link| [&link.from, &link.to]) {
-                    if !nodes.contains(&node.0) {
-                        nodes.push(node.0.clone());
-                    }
-                }
-                nodes
+                let mut known = BTreeSet::new();
+                let ends = self.link.iter().flat_map(|link| [&link.from.0, &link.to.0]);
+                ends.filter(|node| known.insert(*node)).cloned().collect()
             }
             TopologyKind::LeafSpine | TopologyKind::FatTree => {
                 (0..self.host_count()).map(|host| format!("h{host}")).collect()
@@ -252,8 +255,23 @@ impl Topology {
             _ if self.buffer.is_some() => BufferSize::Infinite,
             _ => BufferSize::Bdp(1_000),
         };
-        self.queue.get_or_insert(Queue::drop_tail(queue));
+        if self.kind == TopologyKind::Graph {
+            self.complete_links();
+        } else {
+            self.queue.get_or_insert(Queue::drop_tail(queue));
+        }
         self.queues_mut().for_each(|queue| queue.0.complete());
+    }
+
+    /// Gives the links of a graph what they have in common; then only they have it.
+    fn complete_links(&mut self) {
+        let queue = self.queue.take();
+        let queue = queue.unwrap_or_else(|| Queue::drop_tail(BufferSize::Bdp(1_000)));
+        let feedback = self.feedback.take();
+        for link in &mut self.link {
+            link.queue.get_or_insert_with(|| queue.clone());
+            link.feedback = link.feedback.take().or_else(|| feedback.clone());
+        }
     }
 
     /// Every queue that is written down, with its key.
@@ -271,7 +289,7 @@ impl Topology {
         }
         for (index, link) in self.link.iter().enumerate() {
             let key = format!("topology.link.{index}");
-            queues.push((format!("{key}.queue"), &link.queue));
+            queues.extend(link.queue.as_ref().map(|queue| (format!("{key}.queue"), queue)));
             let there = link.impair.queue.as_ref();
             queues.extend(there.map(|queue| (format!("{key}.impair.queue"), queue)));
         }
@@ -303,7 +321,7 @@ impl Topology {
         let shared = shared.into_iter().flatten();
         let of_ports = port.iter_mut().filter_map(|port| port.impair.queue.as_mut());
         let of_links = link.iter_mut().flat_map(|link| {
-            [Some(&mut link.queue), link.impair.queue.as_mut()].into_iter().flatten()
+            [link.queue.as_mut(), link.impair.queue.as_mut()].into_iter().flatten()
         });
         shared.chain(of_links).chain(of_ports)
     }
@@ -311,6 +329,6 @@ impl Topology {
 
 form! {
     Node => "name of a node or number of a router",
-    Vec<GraphLink> => "list of sections",
+    Vec<GraphLink> => "list of sections, or file",
     Vec<FabricPort> => "list of sections",
 }

@@ -5,6 +5,7 @@
 use weir_scene::{MAX_DATAGRAM, OnOff, PeriodSpread, Workload as Model};
 use weir_units::{Bytes, Duration, Rate, Ratio};
 
+use crate::connections::ConnectionList;
 use crate::error::{Checked, Problem, require};
 use crate::keys::{Word, kinds, section, words};
 use crate::range::{Range, above, at_least, between, rates};
@@ -22,6 +23,7 @@ kinds! {
         FlowSizes(Connections) = "flow-sizes", "makes connections at random times, with sizes from a distribution, at a load";
         Incast(Incast) = "incast", "at random times, several hosts of a fabric send to one at once";
         Permutation(Permutation) = "permutation", "every host of a fabric sends a number of bytes to another, and receives as many";
+        Listed(Listed) = "connections", "makes connections that a file lists one by one, between nodes of a fabric or a graph";
     }
 }
 
@@ -125,6 +127,16 @@ section! {
     }
 }
 
+section! {
+    /// Connections that are listed one by one.
+    pub struct Listed {
+        /// Connections, each as `FROM TO START SIZE`, or a file in the scenario's folder: of such lines, htsim's
+        /// connection matrix (`Nodes n`), or HPCC's flows. Nodes are named as in the topology; number `n` of
+        /// other simulators is `hn`. Starts count from the flow's `start`.
+        list: ConnectionList = ConnectionList::default(),
+    }
+}
+
 words! {
     PeriodSpread { Fixed = "fixed", Exponential = "exponential" }
 }
@@ -158,13 +170,26 @@ impl Workload {
             Self::OnOff(Periods { size, rate, on, off, spread: Word(spread) }) => {
                 Model::OnOff(OnOff { on, off, spread, rate, size })
             }
-            Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_) => return None,
+            Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_) | Self::Listed(_) => {
+                return None;
+            }
         })
     }
 
     /// Whether it makes connections while a run goes on.
     pub(crate) fn makes_connections(&self) -> bool {
-        matches!(self, Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_))
+        matches!(
+            self,
+            Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_) | Self::Listed(_)
+        )
+    }
+
+    /// The connections that are listed one by one, if they are.
+    pub(crate) fn listed(&self) -> Option<&ConnectionList> {
+        match self {
+            Self::Listed(Listed { list }) => Some(list),
+            _ => None,
+        }
     }
 
     /// What its keys demand of each other and of what carries it.
@@ -190,7 +215,7 @@ impl Workload {
             Self::Bulk(_) | Self::File(_) | Self::OnOff(Periods { rate: None, .. }) => Ok(()),
             Self::Request(_) | Self::PoissonRequest(_) => needs_connection(NO_ANSWER),
             Self::Rate(Messages { size, .. }) | Self::OnOff(Periods { size, .. }) => fits(*size),
-            Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_) => {
+            Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_) | Self::Listed(_) => {
                 needs_connection("over udp no connection tells when it is done")?;
                 let allowed = "only our own connections come and go";
                 let kind = format!("'{}'", self.kind());

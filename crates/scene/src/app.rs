@@ -134,7 +134,7 @@ impl Client {
         match self.workload {
             Workload::Bulk => demand.write = ENDLESS,
             // Each of its connections has a client of its own.
-            Workload::FlowSizes(_) => {}
+            Workload::FlowSizes(_) | Workload::Listed(_) => {}
             Workload::File { size } => {
                 demand.write = size.get();
                 demand.close = true;

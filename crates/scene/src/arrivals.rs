@@ -1,10 +1,13 @@
-//! A flow of many connections: they come at random times, with sizes from a distribution.
+//! A flow of many connections: they come at random times, with sizes from a distribution, or are listed one by
+//! one.
 //!
-//! The times are a Poisson process. Times and sizes are drawn from streams of the flow's name, and from
+//! Of those that are drawn, the times are a Poisson process. Times and sizes are drawn from streams of the flow's name, and from
 //! nothing else: whatever carries the connections, they come at the same times with the same sizes.
 //! Where switches choose among links, the hosts between which connections run are drawn from a third such
 //! stream. A connection lives in the world as a flow of its own while it lasts; what is left of it afterwards is an
 //! [`Arrival`] and its part in the sums and distributions here.
+
+use std::sync::Arc;
 
 use weir_trace::{ArrivalRow, FlowRow};
 use weir_transport::Config;
@@ -16,14 +19,16 @@ use crate::medium::Medium;
 use crate::pattern::Batch;
 use crate::reliable::{FlowInit, Origin, ReliableFlow};
 use crate::side::Side;
-use crate::spec::{FlowSizes, FlowSpec, MeasureSpec, Pattern, Workload};
+use crate::spec::{FlowSizes, FlowSpec, ListedConnection, MeasureSpec, Pattern, Workload};
 
 /// The flow that the connections make up.
 pub(crate) struct Source {
     index: u32,
     name: String,
     config: Config,
-    spec: FlowSizes,
+    plan: Plan,
+    /// From here on listed connections start.
+    origin: Instant,
     seed: u64,
     times: Rng,
     sizes: Rng,
@@ -39,6 +44,8 @@ pub(crate) struct Source {
     next: Option<Instant>,
     /// Connections so far.
     made: u64,
+    /// Of listed connections, how many have come or come now.
+    due: usize,
     /// Of these, how many had come when the measured interval began.
     unmeasured: u64,
     under_way: u64,
@@ -52,12 +59,34 @@ pub(crate) struct Source {
     pub(crate) flow_stats: FlowStats,
 }
 
+/// Which connections a flow of many makes.
+#[derive(Clone, Debug)]
+pub(crate) enum Plan {
+    /// Those that are drawn.
+    Drawn(FlowSizes),
+    /// These, in the order of their starts.
+    Listed(Arc<[ListedConnection]>),
+}
+
+impl Plan {
+    /// The connections that a flow makes, if it is one of many.
+    pub(crate) fn of(workload: &Workload) -> Option<Self> {
+        match workload {
+            Workload::FlowSizes(sizes) => Some(Self::Drawn(sizes.clone())),
+            Workload::Listed(list) => Some(Self::Listed(Arc::clone(list))),
+            _ => None,
+        }
+    }
+}
+
 /// What remains of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Arrival {
     /// When it came, and when the last byte had arrived.
     pub(crate) start: Instant,
     pub(crate) end: Option<Instant>,
+    /// When data could first be sent: the handshake was over at the sender.
+    pub(crate) connected: Option<Instant>,
     pub(crate) row: ArrivalRow,
 }
 
@@ -67,20 +96,23 @@ impl Source {
         index: u32,
         flow: &FlowSpec,
         config: &Config,
-        spec: &FlowSizes,
+        plan: Plan,
         measure: &MeasureSpec,
         seed: u64,
     ) -> Self {
         let named = |purpose: &str| stream(seed, &format!("flow {} {purpose}", flow.name));
-        let (start, jitter) = match spec.pattern {
-            Pattern::One | Pattern::Pair(_) => (flow.drawn_start(seed), Duration::ZERO),
-            Pattern::Incast { .. } | Pattern::Permutation { .. } => (flow.start, flow.start_jitter),
+        let (start, jitter) = match &plan {
+            Plan::Drawn(FlowSizes { pattern: Pattern::One | Pattern::Pair(_), .. }) => {
+                (flow.drawn_start(seed), Duration::ZERO)
+            }
+            Plan::Drawn(_) | Plan::Listed(_) => (flow.start, flow.start_jitter),
         };
         let mut source = Self {
             index,
             name: flow.name.clone(),
             config: config.clone(),
-            spec: spec.clone(),
+            plan,
+            origin: flow.start,
             seed,
             times: named("arrivals"),
             sizes: named("sizes"),
@@ -91,6 +123,7 @@ impl Source {
             stop: flow.stop,
             next: None,
             made: 0,
+            due: 0,
             unmeasured: 0,
             under_way: 0,
             failed: 0,
@@ -114,17 +147,32 @@ impl Source {
     /// [spawned](Self::spawn).
     pub(crate) fn begin_batch(&mut self) -> usize {
         self.batches += 1;
-        self.batch.draw(&self.spec.pattern, &mut self.ends);
-        if let Some(now) = self.next {
-            self.draw_next(now);
-        }
-        self.batch.len()
+        let Some(now) = self.next else { return 0 };
+        let count = match &self.plan {
+            Plan::Drawn(sizes) => {
+                self.batch.draw(&sizes.pattern, &mut self.ends);
+                self.batch.len()
+            }
+            Plan::Listed(list) => {
+                let starts = list[self.due..].iter().map(|listed| self.origin + listed.start);
+                starts.take_while(|start| *start <= now).count()
+            }
+        };
+        self.due += count;
+        self.draw_next(now);
+        count
     }
 
     /// One of the connections whose time has come, as flow `index`.
     pub(crate) fn spawn<M: Medium>(&mut self, index: u32, net: &mut M) -> ReliableFlow {
-        let size = self.spec.sizes.draw(&mut self.sizes);
         let number = self.made;
+        let (size, ends) = match &self.plan {
+            Plan::Drawn(sizes) => (sizes.sizes.draw(&mut self.sizes), self.batch.next()),
+            Plan::Listed(list) => {
+                let listed = list[number as usize];
+                (listed.size, Some(listed.ends))
+            }
+        };
         self.made += 1;
         self.under_way += 1;
         let named = |purpose: &str| {
@@ -134,7 +182,6 @@ impl Source {
             Duration::ZERO => net.now(),
             most => net.now() + named("start").duration_up_to(most),
         };
-        let ends = self.batch.next();
         match net.net().chooses() {
             true => net.net_mut().add_flow_between(self.index, ends, named("path")),
             false => net.net_mut().add_flow(self.index),
@@ -214,9 +261,16 @@ impl Source {
     }
 
     fn draw_next(&mut self, after: Instant) {
-        let at = after.saturating_add(self.times.exponential(self.spec.mean_gap));
-        let more = self.spec.count.is_none_or(|count| self.batches < count);
-        self.next = Some(at).filter(|at| more && self.stop.is_none_or(|stop| *at < stop));
+        let at = match &self.plan {
+            Plan::Drawn(sizes) => {
+                let at = after.saturating_add(self.times.exponential(sizes.mean_gap));
+                Some(at).filter(|_| sizes.count.is_none_or(|count| self.batches < count))
+            }
+            Plan::Listed(list) => {
+                list.get(self.due).map(|listed| self.origin.saturating_add(listed.start))
+            }
+        };
+        self.next = at.filter(|at| self.stop.is_none_or(|stop| *at < stop));
     }
 
     fn arrival(&self, number: u64, flow: &ReliableFlow, failure: Option<String>) -> Arrival {
@@ -234,12 +288,13 @@ impl Source {
             size_bytes: size,
             fct_s: end.map(|end| end.saturating_since(start).as_secs_f64()),
             slowdown: None,
+            slowdown_hpcc: None,
             completed: end.is_some(),
             delivered_bytes: counts.delivered,
             retransmits: counts.stats.retransmits,
             timeouts: counts.stats.timeouts,
             failure,
         };
-        Arrival { start, end, row }
+        Arrival { start, end, connected: flow.stream.stats.connected, row }
     }
 }

@@ -7,7 +7,7 @@ use weir_trace::{AckRow, FlowRow, RequestRow, SampleRow};
 use weir_units::{Duration, Instant, stream};
 
 use crate::app::Client;
-use crate::arrivals::{Arrival, Source};
+use crate::arrivals::{Arrival, Plan, Source};
 use crate::flow_stats::{FlowEnd, FlowStats};
 use crate::hosted_flow::{HostedFlow, HostedInit};
 use crate::kernel_flow::{ConnectionSample, KernelFlow};
@@ -16,7 +16,7 @@ use crate::packet::Packet;
 use crate::reliable::{FlowInit, ReliableFlow};
 use crate::requests::RequestBook;
 use crate::side::Side;
-use crate::spec::{FlowSpec, MeasureSpec, TransportSpec, Workload};
+use crate::spec::{FlowSpec, MeasureSpec, TransportSpec};
 use crate::udp::UdpFlow;
 
 /// One flow of the run.
@@ -45,10 +45,10 @@ impl Flow {
     ) -> Self {
         let named = |purpose: &str| stream(seed, &format!("flow {} {purpose}", spec.name));
         let start = spec.drawn_start(seed);
-        if let (TransportSpec::Reliable(config), Workload::FlowSizes(sizes)) =
-            (&spec.transport, &spec.workload)
+        if let (TransportSpec::Reliable(config), Some(plan)) =
+            (&spec.transport, Plan::of(&spec.workload))
         {
-            let source = Source::new(index, spec, config, sizes, measure, seed);
+            let source = Source::new(index, spec, config, plan, measure, seed);
             return Self(Kind::Source(Box::new(source)));
         }
         net.wake(start, index, Side::Sender);

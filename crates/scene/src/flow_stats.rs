@@ -15,6 +15,8 @@ use crate::spec::{FlowSpec, TransportSpec, Workload};
 pub(crate) struct FlowStats {
     /// When the flow began, jitter included.
     pub(crate) start: Instant,
+    /// When the sender's handshake was over.
+    pub(crate) connected: Option<Instant>,
     /// Bytes handed to the receiving application.
     pub(crate) delivered: u64,
     /// IP bytes of the data packets sent.

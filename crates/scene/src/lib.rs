@@ -74,8 +74,8 @@ pub use side::Side;
 pub use sizes::SizeDistribution;
 pub use spec::{
     Alpha, Balancing, BufferSpec, Ends, FabricEnds, FabricSpec, FlowSizes, FlowSpec, HostChoice,
-    HostPair, LinkSpec, MeasureSpec, Movement, OnOff, Pattern, PeriodSpread, PfcSpec, Places,
-    RadioPath, RadioSpec, Routing, RunSpec, TransportSpec, UdpConfig, Workload,
+    HostPair, LinkSpec, ListedConnection, MeasureSpec, Movement, OnOff, Pattern, PeriodSpread,
+    PfcSpec, Places, RadioPath, RadioSpec, Routing, RunSpec, TransportSpec, UdpConfig, Workload,
 };
 pub use validate::{MAX_DATAGRAM, MAX_PACKET, validate};
 pub use wire::{FIRST_CAPTURED_PORT, Wire};

@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 
 use weir_net::Service;
 use weir_trace::{ArrivalRow, FlowRow, LinkRow, QueueRow, SampleRow, SummaryRow, jain_index};
+use weir_transport::{Config, Segment};
 use weir_units::{Bytes, Duration, Instant};
 
 use crate::aggregate;
+use crate::arrivals::Arrival;
 use crate::flow::Flow;
 use crate::link::HostedLink;
 use crate::network::Network;
 use crate::outcome::Outcome;
-use crate::packet::Load;
+use crate::packet::{IP_HEADER, Load};
 use crate::probe::LinkProbe;
 use crate::queue::EventQueue;
 use crate::run_log::RunLog;
-use crate::spec::{FlowSpec, HostPair, RunSpec, Workload};
+use crate::spec::{FlowSpec, HostPair, RunSpec, TransportSpec, Workload};
 
 /// Samples of a run, apart from each flow's own statistics.
 #[derive(Debug)]
@@ -254,7 +256,8 @@ fn arrivals<Q: EventQueue, L: Load>(
             let ends = ends.map(|(from, to)| HostPair { from, to });
             let route = routes.entry(ends).or_insert_with(|| route(described, ends, spec, net));
             let slowdown = span.and_then(|span| slowdown(size, span, route, spec, net));
-            ArrivalRow { slowdown, ..arrival.row }
+            let slowdown_hpcc = slowdown_hpcc(&arrival, described, route, spec, net);
+            ArrivalRow { slowdown, slowdown_hpcc, ..arrival.row }
         }));
     }
     rows
@@ -270,8 +273,52 @@ fn slowdown<Q, L: Load>(
     net: &Network<Q, L>,
 ) -> Option<f64> {
     let mbps = slowest_mbps(forward, net, from, to)?;
-    let links = forward.iter().chain(reverse.iter());
-    let delay = |index: &usize| spec.links[*index].config.delay.initial.as_secs_f64();
-    let ideal = size.get() as f64 * 8e-6 / mbps + links.map(delay).sum::<f64>();
+    let rtt = propagation_s(forward, spec) + propagation_s(reverse, spec);
+    let ideal = size.get() as f64 * 8e-6 / mbps + rtt;
     Some((to - from).as_secs_f64() / ideal)
 }
+
+/// The slowdown that HPCC's evaluation prints (Li et al., SIGCOMM 2019; `qp_finish` of its simulator and
+/// `fct_analysis.py`), where a connection has no handshake and ends with its last acknowledgement:
+///
+/// ```text
+/// base RTT = delay there + delay back + Σ over the hops there of mss · 8 / rate
+/// slowdown = max(1, completion / (base RTT + (size + header · ⌈size/mss⌉) · 8 / slowest rate))
+/// ```
+///
+/// Here the last acknowledgement is taken to come back without waiting.
+fn slowdown_hpcc<Q, L: Load>(
+    arrival: &Arrival,
+    described: &FlowSpec,
+    [forward, reverse]: &[Cow<'_, [usize]>; 2],
+    spec: &RunSpec,
+    net: &Network<Q, L>,
+) -> Option<f64> {
+    let TransportSpec::Reliable(config) = &described.transport else { return None };
+    let (connected, end) = (arrival.connected?, arrival.end?);
+    let back = propagation_s(reverse, spec);
+    let mss = config.mss;
+    let hops = forward.iter().filter_map(|link| slowest_mbps(&[*link], net, arrival.start, end));
+    let transmissions: f64 = hops.map(|mbps| f64::from(mss) * 8e-6 / mbps).sum();
+    let base_rtt = propagation_s(forward, spec) + back + transmissions;
+    let size = arrival.row.size_bytes;
+    let bytes = size + size.div_ceil(u64::from(mss)) * u64::from(data_headers(config));
+    let mbps = slowest_mbps(forward, net, arrival.start, end)?;
+    let ideal = base_rtt + bytes as f64 * 8e-6 / mbps;
+    let completion = end.saturating_since(connected).as_secs_f64() + back;
+    Some((completion / ideal).max(1.0))
+}
+
+/// What a packet with data has beyond it: IPv4's header, TCP's, and its timestamps with their padding.
+fn data_headers(config: &Config) -> u32 {
+    let timestamps = if config.timestamps { TIMESTAMPS_LEN } else { 0 };
+    IP_HEADER + Segment::BASE_HEADER_LEN as u32 + timestamps
+}
+
+/// The propagation delay of all links of a way, at the beginning.
+fn propagation_s(links: &[usize], spec: &RunSpec) -> f64 {
+    links.iter().map(|link| spec.links[*link].config.delay.initial.as_secs_f64()).sum()
+}
+
+/// RFC 7323 §3.2, padded to a multiple of four bytes.
+const TIMESTAMPS_LEN: u32 = 12;

@@ -354,6 +354,7 @@ impl ReliableFlow {
                 Event::Finished if side == Side::Receiver => conn.close(net.now()),
                 Event::Connected if side == Side::Sender => {
                     self.stream.client.on_connected(net.now());
+                    self.stream.stats.connected = Some(net.now());
                     net.log(self.stream.index, "connected", "");
                 }
                 Event::Route(state) if side == Side::Sender => {

@@ -159,6 +159,20 @@ pub enum Workload {
     /// Makes a connection for each of many transfers, at random times. Reliable only, over links, and
     /// in the simulated world.
     FlowSizes(FlowSizes),
+    /// Makes these connections, in the order of their starts. As [`Self::FlowSizes`], and where switches choose
+    /// among links.
+    Listed(Arc<[ListedConnection]>),
+}
+
+/// A connection of which all is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListedConnection {
+    /// When it starts, after the start of its flow.
+    pub start: Duration,
+    /// How much it transfers.
+    pub size: Bytes,
+    /// Between which nodes it runs.
+    pub ends: HostPair,
 }
 
 /// Transfers that come as a Poisson process, each over a connection of its own.
@@ -237,7 +251,16 @@ impl Workload {
 
     /// Whether it ends by itself.
     pub(crate) fn is_finite(&self) -> bool {
-        matches!(self, Self::File { .. } | Self::FlowSizes(FlowSizes { count: Some(_), .. }))
+        match self {
+            Self::File { .. } | Self::Listed(_) => true,
+            Self::FlowSizes(FlowSizes { count, .. }) => count.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether it makes a connection for each of its transfers.
+    pub fn makes_connections(&self) -> bool {
+        matches!(self, Self::FlowSizes(_) | Self::Listed(_))
     }
 
     /// Whether the receiver answers.

@@ -124,7 +124,8 @@ impl UdpFlow {
             Workload::Bulk
             | Workload::Request { .. }
             | Workload::PoissonRequest { .. }
-            | Workload::FlowSizes(_) => self.fill_link(None, net),
+            | Workload::FlowSizes(_)
+            | Workload::Listed(_) => self.fill_link(None, net),
         };
         self.over = next.is_none();
         let wake = [next, self.stop].into_iter().flatten().min();

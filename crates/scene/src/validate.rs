@@ -135,8 +135,8 @@ fn check_rate(rate: Rate, size: Bytes) -> Result<(), String> {
 /// A stack takes bytes into its own buffer, and we never take them back.
 fn check_foreign(workload: &Workload, stack: &str) -> Result<(), String> {
     match workload {
-        Workload::FlowSizes(_) => {
-            Err(format!("connections that come at random are ours, not {stack}"))
+        Workload::FlowSizes(_) | Workload::Listed(_) => {
+            Err(format!("connections that come and go are ours, not {stack}"))
         }
         Workload::OnOff(OnOff { rate: None, .. }) => Err(format!(
             "on-off over {stack} needs a rate: what it has buffered cannot be withdrawn"
@@ -166,8 +166,16 @@ fn check_workload(flow: &FlowSpec, first_link: Option<&LinkConfig>) -> Result<()
             None
         }
     };
+    if flow.workload.makes_connections() {
+        if first_link.is_none() {
+            return Err("connections that come and go have links, not radio".into());
+        }
+        if udp.is_some() {
+            return Err("connections that come and go are reliable, not udp".into());
+        }
+    }
     match flow.workload {
-        Workload::Bulk => {}
+        Workload::Bulk | Workload::Listed(_) => {}
         Workload::File { size } => positive("size", size)?,
         Workload::Request { request, response, .. } => {
             positive("request", request)?;
@@ -186,12 +194,6 @@ fn check_workload(flow: &FlowSpec, first_link: Option<&LinkConfig>) -> Result<()
         Workload::FlowSizes(FlowSizes { mean_gap, count, .. }) => {
             if count.is_none() {
                 lasting("mean_gap", mean_gap)?;
-            }
-            if first_link.is_none() {
-                return Err("connections that come at random go over links, not radio".into());
-            }
-            if udp.is_some() {
-                return Err("connections that come at random are reliable, not udp".into());
             }
         }
     }

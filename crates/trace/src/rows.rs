@@ -375,6 +375,9 @@ pub struct ArrivalRow {
     /// `fct_s` over the shortest that it could have been without a handshake: size over the rate of the
     /// slowest link forward, and a round trip without queues.
     pub slowdown: Option<f64>,
+    /// The same as HPCC's evaluation prints it: without the handshake, the ideal time with headers and with
+    /// a packet's transmission at each hop, and at least 1.
+    pub slowdown_hpcc: Option<f64>,
     /// Whether the last byte arrived; if not, the run was over first, or there is a `failure`.
     pub completed: bool,
     /// Bytes handed to the receiving application, in order.

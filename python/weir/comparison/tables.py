@@ -258,7 +258,7 @@ def _notes(results: Results) -> str:
     notes += unheard(results)
     notes += _unfinished(results.flows)
     notes += _strained(results)
-    notes += _deadlocked(results.runs)
+    notes += deadlocked(results.runs)
     return " ".join(notes)
 
 
@@ -269,7 +269,7 @@ def _strained(results: Results) -> list[str]:
     return [f"Health {health['verdict']}, the first: {warnings[0]}."] if warnings else []
 
 
-def _deadlocked(runs: pl.DataFrame) -> list[str]:
+def deadlocked(runs: pl.DataFrame) -> list[str]:
     """What to say of runs that ended because ports of switches paused each other in a cycle."""
     if "deadlock" not in runs.columns:
         return []

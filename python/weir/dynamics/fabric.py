@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import polars as pl
 
@@ -34,24 +35,29 @@ class SizeGroup:
     """`PERCENTS` of those that ended."""
 
 
-def size_groups(arrivals: pl.DataFrame, groups: int = GROUPS) -> list[SizeGroup]:
+def size_groups(
+    arrivals: pl.DataFrame,
+    groups: int = GROUPS,
+    measure: Literal["slowdown", "slowdown_hpcc"] = "slowdown",
+) -> list[SizeGroup]:
     """Cuts connections, rows of table `arrivals`, into `groups` by size, smallest first.
 
     Groups differ by one connection at most. With fewer connections than groups, each has its own.
+    `slowdown_hpcc` is the slowdown that HPCC's evaluation prints.
     """
     ordered = arrivals.sort("size_bytes", "run", "flow", "arrival")
-    return list(_cut(ordered, min(groups, ordered.height))) if ordered.height else []
+    return list(_cut(ordered, min(groups, ordered.height), measure)) if ordered.height else []
 
 
-def _cut(ordered: pl.DataFrame, groups: int) -> Iterator[SizeGroup]:
+def _cut(ordered: pl.DataFrame, groups: int, measure: str) -> Iterator[SizeGroup]:
     ends = [ordered.height * number // groups for number in range(groups + 1)]
     for first, end in itertools.pairwise(ends):
         own = ordered[first:end]
         yield SizeGroup(
             up_to_bytes=int(own["size_bytes"][-1]),
             n=own.height,
-            not_ended=own["slowdown"].null_count(),
-            slowdown=percentiles(own["slowdown"].drop_nulls(), PERCENTS),
+            not_ended=own[measure].null_count(),
+            slowdown=percentiles(own[measure].drop_nulls(), PERCENTS),
         )
 
 

@@ -33,6 +33,8 @@ from weir.statistics.intervals import mean_interval
 _MAX_FLOWS = 16
 _MAX_RUNS = 2_000
 _SHOWN_RUNS = 60
+_SHOWN_ITEMS = 100
+"""Of a list in the scenario."""
 _FLOW_METRICS = ("goodput_mbps", "rtt_ms_mean", "retransmit_ratio", "timeouts", "fct_s")
 _HASH_LENGTH = 12
 
@@ -76,7 +78,11 @@ def compose(
     ]
     full = [section for section in sections if not section.is_empty]
     return Report(
-        summary.title(results, rivals), summary.question(results, rivals), full, provenance(results)
+        summary.title(results, rivals),
+        summary.question(results, rivals),
+        full,
+        provenance(results),
+        list(summary.deadlocks(results)),
     )
 
 
@@ -115,8 +121,19 @@ def provenance_section(results: Results, shown: Sequence[Metric] | None = None) 
         "Provenance",
         paragraphs=[text],
         tables=[*_sources_table(results), _cases_table(results), _runs_table(results, shown)],
-        code=json.dumps(scenario, indent=2, ensure_ascii=False),
+        code=json.dumps(_shortened(scenario), indent=2, ensure_ascii=False),
     )
+
+
+def _shortened(value: Any) -> Any:
+    """A scenario whose long lists, such as a trace or the connections of a file, end early."""
+    if isinstance(value, Mapping):
+        return {key: _shortened(inner) for key, inner in value.items()}
+    if not isinstance(value, list):
+        return value
+    first = [_shortened(inner) for inner in value[:_SHOWN_ITEMS]]
+    more = len(value) - len(first)
+    return [*first, f"and {more} more, in manifest.json"] if more else first
 
 
 def _sources_table(results: Results) -> Iterator[ReportTable]:

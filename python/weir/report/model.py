@@ -101,6 +101,8 @@ class Report:
     question: str
     sections: Sequence[ReportSection]
     provenance: Provenance
+    alerts: Sequence[str] = ()
+    """What a reader must know before any number, in a box at the top."""
 
 
 def cautioned(report: Report, caution: str) -> Report:

@@ -12,7 +12,7 @@ from weir import _native
 from weir.base.grid import listed
 from weir.comparison.contrasts import Contrast, has_neighbour
 from weir.comparison.neighbour import neighbours, sentences
-from weir.comparison.tables import estimate_text
+from weir.comparison.tables import deadlocked, estimate_text
 from weir.comparison.verdicts import SAID, verdicts
 from weir.graphics.select import FABRICS, Case, shown_over_time
 from weir.graphics.theme import MINUS, short_key, significant
@@ -276,6 +276,27 @@ def _about_runs(results: Results, *, has_intervals: bool) -> Iterator[str]:
     if verdict != "good":
         why = f" ({warnings[0]})" if warnings else ""
         yield f"The machine's own verdict on these runs is: {verdict}{why}."
+
+
+def deadlocks(results: Results) -> Iterator[str]:
+    """How many runs ended in a deadlock of pauses, the first of them with its links, and why."""
+    said = deadlocked(results.runs)
+    if not said:
+        return
+    yield from said
+    found = results.runs.drop_nulls("deadlock")
+    ended = found.select("seed", "label", "sim_s", "deadlock")
+    for seed, label, end_s, cycle in ended.head(_FEW).iter_rows():
+        case = f"{label}, seed" if len(results.cases) > 1 else "Seed"
+        first, *others = cycle.split(", ")
+        yield f"{case} {seed}, at {significant(end_s)} s: {' → '.join([first, *others, first])}."
+    if found.height > _FEW:
+        more = found.height - _FEW
+        yield f"The links of the other {more} are in table summary, column deadlock."
+    yield (
+        "The port of each of these links waits for the next to let it send, and all had paused for "
+        "more than 10 ms at the time given. None could ever send again, so the run ended there."
+    )
 
 
 def _shortened(texts: Sequence[str]) -> str:

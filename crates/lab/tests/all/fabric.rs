@@ -269,3 +269,52 @@ fn what_makes_no_sense_is_refused_by_key_and_value() {
     let refusals: Vec<String> = cases.iter().map(|(text, keys)| refusal(text, keys)).collect();
     insta::assert_snapshot!(refusals.join("\n"));
 }
+
+/// One connection from `h0` to `to`, next to its own arithmetic: `there_us` and `hops_us` are its delay and
+/// the transmission of 1448 bytes over its links, `bits_us` that of its bytes and headers over the slowest.
+fn slowdown_by_hand(to: &str, size: u32, [there_us, hops_us, bits_us]: [f64; 3]) -> [f64; 2] {
+    let workload =
+        format!(r#"{{ kind = "flow-sizes", sizes = [[{size}, 1.0]], load = "1%", arrivals = 1 }}"#);
+    let keys = [
+        ("topology.leaves", "2"),
+        ("topology.hosts", "2"),
+        ("topology.uplink_rate", "4gbit"),
+        ("topology.uplink_delay", "50us"),
+        ("flow.0.from", "h0"),
+        ("flow.0.to", to),
+        ("flow.0.workload", &workload),
+        ("measure.duration", "1s"),
+        ("measure.events", "100"),
+    ];
+    let results = results(LEAVES, 1, &keys);
+    let number = |name: &str| {
+        let column = table(&results, "arrivals").column_by_name(name).unwrap();
+        column.as_primitive::<Float64Type>().value(0)
+    };
+    let events = table(&results, "events");
+    let kinds = events.column_by_name("kind").unwrap().as_string::<i32>();
+    let connected = kinds.iter().position(|kind| kind == Some("connected")).unwrap();
+    let times = events.column_by_name("t_s").unwrap().as_primitive::<Float64Type>();
+    let handshake = times.value(connected) - number("start_s");
+    assert!(handshake > 2e-6 * there_us, "{handshake}");
+    let completion_us = (number("fct_s") - handshake) * 1e6 + there_us;
+    [number("slowdown_hpcc"), completion_us / (2.0 * there_us + hops_us + bits_us)]
+}
+
+#[test]
+fn hpccs_slowdown_of_a_pair_counts_its_distance_its_hops_and_its_headers() {
+    // Below one leaf: 1 us and 1448 · 8 / 10 Gbit/s = 1.1584 us for each of two links. Four packets with 52
+    // bytes of headers: 5208 · 8 / 10 Gbit/s = 4.1664 us.
+    let [printed, ratio] = slowdown_by_hand("h1", 5_000, [2.0, 2.3168, 4.1664]);
+    assert!(ratio < 1.0 && printed == 1.0, "{printed}, {ratio}");
+    // 140 packets, 207_280 · 8 / 10 Gbit/s = 165.824 us.
+    let [printed, ratio] = slowdown_by_hand("h1", 200_000, [2.0, 2.3168, 165.824]);
+    assert!((printed / ratio.max(1.0) - 1.0).abs() < CAPACITY, "{printed}, {ratio}");
+    // From leaf to leaf: 1 + 50 + 50 + 1 us, 2 · 1.1584 + 2 · 2.896 us. 70 packets, 103_640 · 8 / 4 Gbit/s =
+    // 207.28 us. The first windows are smaller than the path, so it takes longer than that.
+    let [printed, ratio] = slowdown_by_hand("h3", 100_000, [102.0, 8.1088, 207.28]);
+    assert!(ratio > 1.01 && (printed / ratio - 1.0).abs() < CAPACITY, "{printed}, {ratio}");
+}
+
+/// Links count their capacity over a time in whole bytes.
+const CAPACITY: f64 = 1e-4;

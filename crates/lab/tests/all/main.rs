@@ -5,6 +5,7 @@ mod canonical;
 mod docs;
 mod errors;
 mod fabric;
+mod imports;
 mod library;
 mod memory;
 mod pfc;

@@ -52,13 +52,17 @@ impl Graph {
                 return Err(TopologyError::NoSuchNode { link: edge.name.clone(), node, nodes });
             }
         }
+        let mut leaving = vec![Vec::new(); nodes];
+        for (index, edge) in self.edges.iter().enumerate() {
+            leaving[edge.from].push(index);
+        }
         let mut routes = Vec::new();
         for (flow, &Span { from, to }) in self.spans.iter().enumerate() {
             if from == to || from.max(to) >= nodes {
                 return Err(TopologyError::NoSuchPath { flow, from, to, nodes });
             }
             let way = |from: usize, to: usize| {
-                self.shortest_path(from, to).ok_or_else(|| TopologyError::Unreachable {
+                self.shortest_path(&leaving, from, to).ok_or_else(|| TopologyError::Unreachable {
                     flow,
                     from: self.nodes[from].clone(),
                     to: self.nodes[to].clone(),
@@ -77,8 +81,8 @@ impl Graph {
         Ok(topology)
     }
 
-    /// Dijkstra's algorithm; the edges from `from` to `to`.
-    fn shortest_path(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+    /// Dijkstra's algorithm; the edges from `from` to `to`. `leaving` has those of each node.
+    fn shortest_path(&self, leaving: &[Vec<usize>], from: usize, to: usize) -> Option<Vec<usize>> {
         let mut cost = vec![u64::MAX; self.nodes.len()];
         let mut entered_by: Vec<Option<usize>> = vec![None; self.nodes.len()];
         let mut frontier = BinaryHeap::from([Reverse((0u64, from))]);
@@ -87,8 +91,8 @@ impl Graph {
             if reached > cost[node] {
                 continue;
             }
-            let leaving = self.edges.iter().enumerate().filter(|(_, edge)| edge.from == node);
-            for (index, edge) in leaving {
+            for &index in &leaving[node] {
+                let edge = &self.edges[index];
                 let through = reached + u64::from(edge.cost);
                 if through < cost[edge.to] {
                     cost[edge.to] = through;
