@@ -60,6 +60,8 @@ PROFILE_USE = $(if $(CROSS),,-Cprofile-use=$(CURDIR)/$(TRAINED))
 $(TRAINED): $(SOURCES) bench/training.py | $(TOOLS)
 	-rustup component add llvm-tools
 	rm -rf target/training/counts target/training/python
+# Symbols get the names that they have in a build by zig, which cannot link what counts. That takes these settings of cargo.
+	__CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS=nightly CARGO_UNSTABLE_TARGET_APPLIES_TO_HOST=true CARGO_TARGET_APPLIES_TO_HOST=false \
 	RUSTFLAGS=-Cprofile-generate=$(CURDIR)/target/training/counts cargo build --release --locked -p weir-py --target $(HOST) --target-dir target/training
 	cp -r python target/training/python
 	cp target/training/$(HOST)/release/lib_native.so target/training/python/weir/_native.abi3.so

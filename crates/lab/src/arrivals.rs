@@ -74,14 +74,23 @@ pub(crate) fn arrivals(
         }
         Workload::Permutation(Permutation { size }) => {
             let pattern = Pattern::Permutation { hosts: hosts()?.hosts };
-            let (sizes, mean_gap) = (Arc::new(fixed(*size)?), Duration::ZERO);
-            return Ok(Model::FlowSizes(FlowSizes { sizes, mean_gap, count: Some(1), pattern }));
+            return Ok(at_once(fixed(*size)?, 1, pattern));
+        }
+        Workload::AllReduce(all_reduce) => {
+            let pattern = Pattern::AllReduce(all_reduce.model(hosts()?.hosts));
+            return Ok(at_once(fixed(all_reduce.size)?, all_reduce.iterations, pattern));
         }
         _ => return Err(problem("kind", format!("'{}' makes no connections", workload.kind()))),
     };
     let mean_gap = mean_gap(&work, place, spec, links)?;
     let Arrivals { sizes, pattern, count, .. } = work;
     Ok(Model::FlowSizes(FlowSizes { sizes: Arc::new(sizes), mean_gap, count, pattern }))
+}
+
+/// What comes at the start of the flow, `count` times without a pause.
+fn at_once(sizes: SizeDistribution, count: u64, pattern: Pattern) -> Model {
+    let (sizes, mean_gap) = (Arc::new(sizes), Duration::ZERO);
+    Model::FlowSizes(FlowSizes { sizes, mean_gap, count: Some(count), pattern })
 }
 
 /// From one arrival to the next, so that the data packets, headers included and each sent once, take `load`

@@ -274,7 +274,9 @@ fn check_hosts(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
     let key = |name: &str| format!("{section}.{name}");
     let drawn = [&flow.from, &flow.to].map(|node| node.as_ref().is_none_or(|node| node.0 == ANY));
     match &flow.workload {
-        Workload::Incast(_) | Workload::Permutation(_) if !topology.is_fabric() => {
+        Workload::Incast(_) | Workload::Permutation(_) | Workload::AllReduce(_)
+            if !topology.is_fabric() =>
+        {
             let kind = format!("'{}'", flow.workload.kind());
             let allowed = "it needs the hosts of a leaf-spine or a fat-tree";
             return require(false, key("workload.kind"), kind, allowed);
@@ -296,12 +298,15 @@ fn check_hosts(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
             let allowed = format!("there are {others} hosts besides the receiver");
             require(incast.senders <= others, senders, incast.senders, allowed)?;
         }
+        Workload::AllReduce(all_reduce) => {
+            all_reduce.check(&key("workload"), topology.host_count())?;
+        }
         _ => {}
     }
     for (name, node, drawn) in [("from", &flow.from, drawn[0]), ("to", &flow.to, drawn[1])] {
         let free = match flow.workload {
             Workload::Incast(_) => name == "to",
-            Workload::Permutation(_) | Workload::Listed(_) => false,
+            Workload::Permutation(_) | Workload::Listed(_) | Workload::AllReduce(_) => false,
             _ => true,
         };
         let allowed = match flow.workload.listed() {

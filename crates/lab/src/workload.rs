@@ -2,7 +2,10 @@
 //!
 //! A new kind is a line in the list, its section, and a branch of [`Workload::model`].
 
-use weir_scene::{MAX_DATAGRAM, OnOff, PeriodSpread, Workload as Model};
+use weir_scene::{
+    AllReduce as Collective, AllReduceAlgorithm, MAX_DATAGRAM, OnOff, PeriodSpread, RankOrder,
+    Workload as Model,
+};
 use weir_units::{Bytes, Duration, Rate, Ratio};
 
 use crate::connections::ConnectionList;
@@ -24,6 +27,7 @@ kinds! {
         Incast(Incast) = "incast", "at random times, several hosts of a fabric send to one at once";
         Permutation(Permutation) = "permutation", "every host of a fabric sends a number of bytes to another, and receives as many";
         Listed(Listed) = "connections", "makes connections that a file lists one by one, between nodes of a fabric or a graph";
+        AllReduce(AllReduce) = "all-reduce", "hosts of a fabric sum up their buffers, in a ring or a tree of connections that begin when others have ended";
     }
 }
 
@@ -137,6 +141,31 @@ section! {
     }
 }
 
+section! {
+    /// Hosts that sum up their buffers: each has the sum in the end.
+    pub struct AllReduce {
+        /// Bytes of each host's buffer.
+        size: Bytes [message()] = Bytes(1_000_000),
+        /// How buffers are passed on: in parts round a `ring`, or whole up a binary `tree` and down again.
+        algorithm: Word<AllReduceAlgorithm> = Word(AllReduceAlgorithm::Ring),
+        /// Number of hosts (ranks); by default all of the fabric.
+        hosts: Option<u32> [at_least(2)] = None,
+        /// Which hosts, by rank: `host` takes the first by number, in that order, so that neighbours are below
+        /// the same switch; `random` draws them and their order once for each flow.
+        order: Word<RankOrder> = Word(RankOrder::Host),
+        /// Number of times. Each begins when every host has the sum of the one before.
+        iterations: u64 [between(1, MAX_ARRIVALS)] = 1,
+    }
+}
+
+words! {
+    AllReduceAlgorithm { Ring = "ring", Tree = "tree" }
+}
+
+words! {
+    RankOrder { Host = "host", Random = "random" }
+}
+
 words! {
     PeriodSpread { Fixed = "fixed", Exponential = "exponential" }
 }
@@ -170,7 +199,11 @@ impl Workload {
             Self::OnOff(Periods { size, rate, on, off, spread: Word(spread) }) => {
                 Model::OnOff(OnOff { on, off, spread, rate, size })
             }
-            Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_) | Self::Listed(_) => {
+            Self::FlowSizes(_)
+            | Self::Incast(_)
+            | Self::Permutation(_)
+            | Self::Listed(_)
+            | Self::AllReduce(_) => {
                 return None;
             }
         })
@@ -178,10 +211,7 @@ impl Workload {
 
     /// Whether it makes connections while a run goes on.
     pub(crate) fn makes_connections(&self) -> bool {
-        matches!(
-            self,
-            Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_) | Self::Listed(_)
-        )
+        self.model().is_none()
     }
 
     /// The connections that are listed one by one, if they are.
@@ -215,7 +245,11 @@ impl Workload {
             Self::Bulk(_) | Self::File(_) | Self::OnOff(Periods { rate: None, .. }) => Ok(()),
             Self::Request(_) | Self::PoissonRequest(_) => needs_connection(NO_ANSWER),
             Self::Rate(Messages { size, .. }) | Self::OnOff(Periods { size, .. }) => fits(*size),
-            Self::FlowSizes(_) | Self::Incast(_) | Self::Permutation(_) | Self::Listed(_) => {
+            Self::FlowSizes(_)
+            | Self::Incast(_)
+            | Self::Permutation(_)
+            | Self::Listed(_)
+            | Self::AllReduce(_) => {
                 needs_connection("over udp no connection tells when it is done")?;
                 let allowed = "only our own connections come and go";
                 let kind = format!("'{}'", self.kind());
@@ -225,6 +259,31 @@ impl Workload {
                 sizes.map(drop).map_err(|message| Problem::new(key("sizes"), message))
             }
         }
+    }
+}
+
+impl AllReduce {
+    /// What it does among the `hosts` of a fabric.
+    pub(crate) fn model(&self, hosts: u32) -> Collective {
+        let (order, algorithm) = (self.order.0, self.algorithm.0);
+        Collective { ranks: self.hosts.unwrap_or(hosts), hosts, order, algorithm }
+    }
+
+    /// What its keys demand of a fabric with `hosts`.
+    pub(crate) fn check(&self, section: &str, hosts: u32) -> Checked {
+        let key = |name: &str| format!("{section}.{name}");
+        let model = self.model(hosts);
+        let Collective { ranks, .. } = model;
+        require(ranks <= hosts, key("hosts"), ranks, format!("there are {hosts} hosts"))?;
+        let least = model.least_size();
+        let allowed = format!("each of {ranks} hosts in a ring has a part of at least one byte");
+        require(self.size.get() >= least, key("size"), self.size, allowed)?;
+        let connections = model.transfers().saturating_mul(self.iterations);
+        let allowed = format!(
+            "{} iterations make {connections} connections; a flow makes at most {MAX_ARRIVALS}",
+            self.iterations
+        );
+        require(connections <= MAX_ARRIVALS, key("hosts"), ranks, allowed)
     }
 }
 

@@ -1,11 +1,12 @@
 //! A flow of many connections: they come at random times, with sizes from a distribution, or are listed one by
 //! one.
 //!
-//! Of those that are drawn, the times are a Poisson process. Times and sizes are drawn from streams of the flow's name, and from
-//! nothing else: whatever carries the connections, they come at the same times with the same sizes.
-//! Where switches choose among links, the hosts between which connections run are drawn from a third such
-//! stream. A connection lives in the world as a flow of its own while it lasts; what is left of it afterwards is an
-//! [`Arrival`] and its part in the sums and distributions here.
+//! Of those that are drawn, the times are a Poisson process. Times and sizes are drawn from streams of the
+//! flow's name, and from nothing else: whatever carries the connections, they come at the same times with the
+//! same sizes. Where switches choose among links, the hosts between which connections run are drawn from a
+//! third such stream. Those of a collective operation come when others have ended. A connection lives in the
+//! world as a flow of its own while it lasts; what is left of it afterwards is an [`Arrival`] and its part in
+//! the sums and distributions here.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rng, stream};
 
 use crate::app::Client;
+use crate::collective::{Collective, Transfer};
 use crate::flow_stats::{FlowEnd, FlowStats, Totals};
 use crate::medium::Medium;
 use crate::pattern::Batch;
@@ -37,6 +39,12 @@ pub(crate) struct Source {
     jitter: Duration,
     /// Those that come now.
     batch: Batch,
+    /// Decides which come and when, where they are those of a collective operation.
+    collective: Option<Box<Collective>>,
+    /// When each rank is ready for the present one; none where all are at once.
+    ready: Vec<Instant>,
+    /// When the last of these operations was complete.
+    complete: Option<Instant>,
     /// How often connections have come.
     batches: u64,
     stop: Option<Instant>,
@@ -107,6 +115,13 @@ impl Source {
             }
             Plan::Drawn(_) | Plan::Listed(_) => (flow.start, flow.start_jitter),
         };
+        let mut ends = named("ends");
+        let collective = match &plan {
+            Plan::Drawn(FlowSizes { pattern: Pattern::AllReduce(spec), .. }) => {
+                Some(Box::new(Collective::new(*spec, &mut ends)))
+            }
+            _ => None,
+        };
         let mut source = Self {
             index,
             name: flow.name.clone(),
@@ -116,9 +131,12 @@ impl Source {
             seed,
             times: named("arrivals"),
             sizes: named("sizes"),
-            ends: named("ends"),
+            ends,
             jitter,
             batch: Batch::default(),
+            collective,
+            ready: Vec::new(),
+            complete: None,
             batches: 0,
             stop: flow.stop,
             next: None,
@@ -147,6 +165,9 @@ impl Source {
     /// [spawned](Self::spawn).
     pub(crate) fn begin_batch(&mut self) -> usize {
         self.batches += 1;
+        if self.collective.is_some() {
+            return self.begin_operation();
+        }
         let Some(now) = self.next else { return 0 };
         let count = match &self.plan {
             Plan::Drawn(sizes) => {
@@ -163,12 +184,40 @@ impl Source {
         count
     }
 
+    /// All `bytes` of a transfer of a collective operation have been delivered: returns how many connections
+    /// come now. After the last transfer the next operation has a time.
+    ///
+    /// # Errors
+    /// Says if the operation did not move the bytes that it takes.
+    pub(crate) fn on_delivered(
+        &mut self,
+        transfer: &Transfer,
+        bytes: u64,
+        now: Instant,
+    ) -> Result<usize, String> {
+        let Some(collective) = &mut self.collective else { return Ok(0) };
+        if self.stop.is_some_and(|stop| stop <= now) {
+            collective.abandon();
+        }
+        collective.on_arrival(transfer, bytes)?;
+        let (count, is_complete) = (collective.ready(), collective.is_complete());
+        let Plan::Drawn(spec) = &self.plan else { return Ok(count) };
+        if is_complete && spec.count.is_some_and(|count| self.batches >= count) {
+            self.complete = Some(now);
+        } else if is_complete {
+            self.draw_next(now);
+        }
+        Ok(count)
+    }
+
     /// One of the connections whose time has come, as flow `index`.
     pub(crate) fn spawn<M: Medium>(&mut self, index: u32, net: &mut M) -> ReliableFlow {
         let number = self.made;
-        let (size, ends) = match &self.plan {
-            Plan::Drawn(sizes) => (sizes.sizes.draw(&mut self.sizes), self.batch.next()),
-            Plan::Listed(list) => {
+        let transfer = self.collective.as_mut().and_then(|collective| collective.next());
+        let (size, ends) = match (transfer, &self.plan) {
+            (Some(transfer), _) => (transfer.size, Some(transfer.ends)),
+            (None, Plan::Drawn(sizes)) => (sizes.sizes.draw(&mut self.sizes), self.batch.next()),
+            (None, Plan::Listed(list)) => {
                 let listed = list[number as usize];
                 (listed.size, Some(listed.ends))
             }
@@ -178,9 +227,13 @@ impl Source {
         let named = |purpose: &str| {
             stream(self.seed, &format!("flow {} arrival {number} {purpose}", self.name))
         };
-        let start = match self.jitter {
-            Duration::ZERO => net.now(),
-            most => net.now() + named("start").duration_up_to(most),
+        let now = net.now();
+        let start = match (transfer, self.jitter) {
+            (Some(transfer), _) => {
+                self.ready.get(transfer.from as usize).map_or(now, |ready| now.max(*ready))
+            }
+            (None, Duration::ZERO) => now,
+            (None, most) => now + named("start").duration_up_to(most),
         };
         match net.net().chooses() {
             true => net.net_mut().add_flow_between(self.index, ends, named("path")),
@@ -196,7 +249,7 @@ impl Source {
             start,
             rngs: [named("sender"), named("receiver")],
             max_acks: 0,
-            origin: Some(Origin { source: self.index, number, ends }),
+            origin: Some(Origin { source: self.index, number, ends, transfer }),
         };
         let mut flow = ReliableFlow::new(init);
         if self.warm {
@@ -213,6 +266,9 @@ impl Source {
         self.totals.add(&flow.stream.stats);
         let failure = flow.stream.stats.failure().map(str::to_owned);
         self.failed += u64::from(failure.is_some());
+        if let Some(collective) = self.collective.as_mut().filter(|_| failure.is_some()) {
+            collective.abandon();
+        }
         self.unfinished += u64::from(flow.stream.stats.completed().is_none());
         let number = flow.origin.map_or(0, |origin| origin.number);
         let measured = number.checked_sub(self.unmeasured).filter(|_| self.warm);
@@ -221,6 +277,7 @@ impl Source {
         }
         if self.is_over() {
             let ending = match (self.failed, self.unfinished) {
+                (0, 0) if self.collective.is_some() && self.complete.is_none() => FlowEnd::Stopped,
                 (0, 0) => FlowEnd::Completed,
                 (0, _) => FlowEnd::OutOfTime,
                 (failed, _) => {
@@ -240,12 +297,16 @@ impl Source {
 
     /// No more is measured; open connections are counted.
     pub(crate) fn end_measurement<M: Medium>(&mut self, net: &mut M, ending: FlowEnd) {
-        self.flow_stats.close(net.now().max(self.flow_stats.start), self.totals, ending);
+        // A collective operation is over as soon as the last byte is there, before connections are closed.
+        let complete = self.complete.filter(|_| ending == FlowEnd::Completed);
+        let end = complete.unwrap_or(net.now()).max(self.flow_stats.start);
+        self.flow_stats.close(end, self.totals, ending);
     }
 
     /// Whether no connection is in flight and none will come.
     pub(crate) fn is_over(&self) -> bool {
-        self.next.is_none() && self.under_way == 0
+        let has_begun_all = self.collective.as_ref().is_none_or(|of| of.has_begun_all());
+        self.next.is_none() && self.under_way == 0 && has_begun_all
     }
 
     /// What remains of the connections, by number.
@@ -258,6 +319,22 @@ impl Source {
     pub(crate) fn forget_unknown(row: &mut FlowRow) {
         row.cwnd_bytes_mean = None;
         row.cwnd_bytes_max = None;
+    }
+
+    /// The time of a collective operation has come: returns how many of its connections come at once.
+    fn begin_operation(&mut self) -> usize {
+        let (Some(collective), Some(now)) = (&mut self.collective, self.next.take()) else {
+            return 0;
+        };
+        let Plan::Drawn(spec) = &self.plan else { return 0 };
+        collective.begin(spec.sizes.draw(&mut self.sizes));
+        if !self.jitter.is_zero() {
+            let name = format!("flow {} operation {} start", self.name, self.batches);
+            let mut rng = stream(self.seed, &name);
+            let ranks = 0..collective.ranks();
+            self.ready = ranks.map(|_| now + rng.duration_up_to(self.jitter)).collect();
+        }
+        collective.ready()
     }
 
     fn draw_next(&mut self, after: Instant) {

@@ -8,7 +8,7 @@ use crate::aggregate::Measured;
 use crate::meter::WindowMeter;
 use crate::packet::Packet;
 use crate::requests::{Answer, RequestBook};
-use crate::spec::{FlowSpec, TransportSpec, Workload};
+use crate::spec::{FlowSpec, TransportSpec};
 
 /// What is written down about one flow.
 #[derive(Debug, Default)]
@@ -243,8 +243,7 @@ impl FlowStats {
             FlowEnd::Stopped | FlowEnd::OutOfTime => !finite,
             FlowEnd::Failed(_) => false,
         };
-        let sized = matches!(spec.workload, Workload::File { .. });
-        if sized && *ending == FlowEnd::Completed {
+        if spec.workload.has_completion_time() && *ending == FlowEnd::Completed {
             row.fct_s = Some(end.saturating_since(self.start).as_secs_f64());
         }
         if let FlowEnd::Failed(why) = ending {

@@ -11,7 +11,7 @@ use crate::flow_stats::FlowEnd;
 use crate::medium::Medium;
 use crate::packet::Packet;
 use crate::queue::Event;
-use crate::reliable::ReliableFlow;
+use crate::reliable::{Origin, ReliableFlow};
 use crate::side::Side;
 use crate::spec::RunSpec;
 
@@ -83,15 +83,14 @@ impl FlowTable {
         }
     }
 
-    /// A connection of a flow of many comes, or several at once.
+    /// A connection of a flow of many comes, or several at once; of a connection, those that wait for it.
     pub fn on_arrival<M: Medium>(&mut self, flow: u32, net: &mut M) {
-        let first = (self.flows.len() + self.arrivals.len()) as u32;
-        let Some(source) = self.flows[flow as usize].source() else { return };
-        for index in (first..).take(source.begin_batch()) {
-            self.arrivals.push(Some(Box::new(source.spawn(index, net))));
-            self.open += 1;
+        if let Place::Arrival(at) = self.place(flow) {
+            return self.on_delivered(at, net);
         }
-        self.expect_arrival(flow, net);
+        let Some(source) = self.flows[flow as usize].source() else { return };
+        let count = source.begin_batch();
+        self.begin(flow, count, net);
     }
 
     /// The warm-up is over.
@@ -107,6 +106,33 @@ impl FlowTable {
             self.on_connection_end(&flow, net);
         }
         self.flows.iter_mut().for_each(|flow| flow.end(net));
+    }
+
+    /// A connection for which others may wait has delivered its last byte.
+    fn on_delivered<M: Medium>(&mut self, at: usize, net: &mut M) {
+        let connection = self.arrivals[at].as_ref();
+        let whole = connection.and_then(|flow| Some((flow.origin?, flow.whole()?)));
+        let Some((Origin { source: flow, transfer: Some(transfer), .. }, bytes)) = whole else {
+            return net
+                .notes()
+                .violate(format!("others wait for connection {at}: it is not whole"));
+        };
+        let Some(source) = self.flows[flow as usize].source() else { return };
+        match source.on_delivered(&transfer, bytes, net.now()) {
+            Ok(count) => self.begin(flow, count, net),
+            Err(what) => net.notes().violate(format!("flow {flow}: {what}")),
+        }
+    }
+
+    /// Makes `count` connections of a flow of many.
+    fn begin<M: Medium>(&mut self, flow: u32, count: usize, net: &mut M) {
+        let first = (self.flows.len() + self.arrivals.len()) as u32;
+        let Some(source) = self.flows[flow as usize].source() else { return };
+        for index in (first..).take(count) {
+            self.arrivals.push(Some(Box::new(source.spawn(index, net))));
+            self.open += 1;
+        }
+        self.expect_arrival(flow, net);
     }
 
     /// Sees to it that the next connection of a flow of many has an event.

@@ -10,6 +10,7 @@ mod arrivals;
 mod balancer;
 mod capture_point;
 mod check;
+mod collective;
 mod datagrams;
 mod error;
 mod events;
@@ -73,9 +74,10 @@ pub use run_log::{ResendCause, Resent, RunLog};
 pub use side::Side;
 pub use sizes::SizeDistribution;
 pub use spec::{
-    Alpha, Balancing, BufferSpec, Ends, FabricEnds, FabricSpec, FlowSizes, FlowSpec, HostChoice,
-    HostPair, LinkSpec, ListedConnection, MeasureSpec, Movement, OnOff, Pattern, PeriodSpread,
-    PfcSpec, Places, RadioPath, RadioSpec, Routing, RunSpec, TransportSpec, UdpConfig, Workload,
+    AllReduce, AllReduceAlgorithm, Alpha, Balancing, BufferSpec, Ends, FabricEnds, FabricSpec,
+    FlowSizes, FlowSpec, HostChoice, HostPair, LinkSpec, ListedConnection, MeasureSpec, Movement,
+    OnOff, Pattern, PeriodSpread, PfcSpec, Places, RadioPath, RadioSpec, RankOrder, Routing,
+    RunSpec, TransportSpec, UdpConfig, Workload,
 };
 pub use validate::{MAX_DATAGRAM, MAX_PACKET, validate};
 pub use wire::{FIRST_CAPTURED_PORT, Wire};

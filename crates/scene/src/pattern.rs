@@ -18,7 +18,8 @@ impl Batch {
         self.is_own = matches!(pattern, Pattern::One);
         self.pairs.clear();
         match *pattern {
-            Pattern::One => {}
+            // A collective operation has connections of its own.
+            Pattern::One | Pattern::AllReduce(_) => {}
             Pattern::Pair(ends) => self.pairs.push(ends.draw(rng)),
             Pattern::Incast { to, hosts, senders } => {
                 let from = HostChoice::AnyBelow(hosts);
@@ -48,7 +49,7 @@ impl Batch {
 }
 
 /// `count` of `hosts`, every choice with equal probability (Fisher and Yates, ended early).
-fn sample(mut hosts: Vec<u32>, count: usize, rng: &mut Rng) -> Vec<u32> {
+pub(crate) fn sample(mut hosts: Vec<u32>, count: usize, rng: &mut Rng) -> Vec<u32> {
     let count = count.min(hosts.len());
     for place in 0..count {
         let other = place + rng.below((hosts.len() - place) as u64) as usize;

@@ -19,7 +19,7 @@ pub enum Event {
     Link(u32),
     /// An endpoint asked to be woken: twice the flow's index, plus one for its receiving side.
     Endpoint(u32),
-    /// A connection of this flow of many comes.
+    /// Connections come: of this flow of many, or those that wait for this connection, which is complete.
     Arrival(u32),
     /// Something happens in the radio network.
     Radio,

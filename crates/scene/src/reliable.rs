@@ -12,10 +12,12 @@ use weir_units::{Bytes, Duration, Echo, Feedback, Instant, Rate, Rng};
 
 use crate::app::Client;
 use crate::check::{StreamCheck, WindowCheck, check_in_flight};
+use crate::collective::Transfer;
 use crate::flow_stats::{FlowEnd, Totals};
 use crate::last_sample::LastSample;
 use crate::medium::Medium;
 use crate::packet::{Body, IP_HEADER, Load, Packet};
+use crate::queue::Event as NetEvent;
 use crate::side::Side;
 use crate::spec::{HostPair, Workload};
 use crate::stream_flow::StreamFlow;
@@ -45,6 +47,8 @@ pub(crate) struct Origin {
     pub(crate) number: u64,
     /// The hosts between which it runs, if they were drawn.
     pub(crate) ends: Option<HostPair>,
+    /// What it does in a collective operation: others may wait for it.
+    pub(crate) transfer: Option<Transfer>,
 }
 
 /// What a flow over a reliable connection begins with.
@@ -97,6 +101,11 @@ impl ReliableFlow {
             Workload::File { size } => Some(size),
             _ => None,
         }
+    }
+
+    /// Bytes delivered, if these are all of a transfer that has a size.
+    pub(crate) fn whole(&self) -> Option<u64> {
+        self.stream.stats.completed().map(|_| self.stream.stats.delivered)
     }
 
     pub(crate) fn on_packet<M: Medium>(&mut self, packet: &Packet, net: &mut M) {
@@ -316,8 +325,18 @@ impl ReliableFlow {
             }
         }
         if self.stream.completes(side) {
-            self.end_measurement(net, FlowEnd::Completed);
-            net.log(self.stream.index, "completed", "");
+            self.on_complete(net);
+        }
+    }
+
+    /// The receiver has all of a file.
+    #[cold]
+    fn on_complete<M: Medium>(&mut self, net: &mut M) {
+        self.end_measurement(net, FlowEnd::Completed);
+        net.log(self.stream.index, "completed", "");
+        if self.origin.is_some_and(|origin| origin.transfer.is_some()) {
+            let now = net.now();
+            net.net_mut().schedule(now, NetEvent::Arrival(self.stream.index));
         }
     }
 

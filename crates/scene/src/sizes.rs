@@ -87,6 +87,11 @@ impl SizeDistribution {
         Bytes((below.size + step as u64).max(1))
     }
 
+    /// No flow has fewer bytes.
+    pub(crate) fn least(&self) -> u64 {
+        self.points.first().map_or(1, |point| point.size.max(1))
+    }
+
     /// The mean size in bytes.
     pub fn mean(&self) -> f64 {
         self.pieces().map(|piece| piece.weight * (piece.from + piece.to) / 2.0).sum()

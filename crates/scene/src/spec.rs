@@ -1,6 +1,7 @@
 //! What a run consists of, in plain Rust: links, flows over them, and what is measured.
 
 mod buffer;
+mod collective;
 mod fabric;
 mod radio;
 
@@ -11,6 +12,7 @@ use weir_transport::Config;
 use weir_units::{Bytes, Duration, Instant, Rate, Rng, stream};
 
 pub use self::buffer::{Alpha, BufferSpec, PfcSpec};
+pub use self::collective::{AllReduce, AllReduceAlgorithm, RankOrder};
 pub use self::fabric::{Balancing, FabricEnds, FabricSpec, HostChoice, HostPair};
 pub use self::radio::{Movement, Places, RadioPath, RadioSpec, Routing};
 use crate::foreign::ForeignStack;
@@ -211,6 +213,9 @@ pub enum Pattern {
         /// How many hosts.
         hosts: u32,
     },
+    /// Those of a collective operation on buffers of a drawn size. Most begin when others have ended, and the
+    /// next operation when all have. The jitter of the flow's start is that of each host in each operation.
+    AllReduce(AllReduce),
 }
 
 /// A source that is on and off in turn, beginning with on.
@@ -261,6 +266,16 @@ impl Workload {
     /// Whether it makes a connection for each of its transfers.
     pub fn makes_connections(&self) -> bool {
         matches!(self, Self::FlowSizes(_) | Self::Listed(_))
+    }
+
+    /// Whether its time from the start to the last byte is a result.
+    pub(crate) fn has_completion_time(&self) -> bool {
+        let pattern = match self {
+            Self::File { .. } => return true,
+            Self::FlowSizes(FlowSizes { pattern, .. }) => pattern,
+            _ => return false,
+        };
+        matches!(pattern, Pattern::AllReduce(_))
     }
 
     /// Whether the receiver answers.

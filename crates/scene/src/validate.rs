@@ -8,8 +8,8 @@ use weir_units::{Bytes, Duration, Instant, Rate};
 use crate::error::SpecError;
 use crate::memory;
 use crate::spec::{
-    FlowSizes, FlowSpec, LinkSpec, MeasureSpec, OnOff, RadioPath, RadioSpec, RunSpec,
-    TransportSpec, Workload,
+    AllReduce, FlowSizes, FlowSpec, LinkSpec, MeasureSpec, OnOff, Pattern, RadioPath, RadioSpec,
+    RunSpec, TransportSpec, Workload,
 };
 
 /// The longest IPv4 packet (RFC 791 §3.1).
@@ -132,6 +132,19 @@ fn check_rate(rate: Rate, size: Bytes) -> Result<(), String> {
     if rate > Rate::ZERO { Ok(()) } else { Err("rate = 0bit: it must be above zero".into()) }
 }
 
+/// Enough hosts, and a byte for each transfer.
+fn check_all_reduce(spec: &AllReduce, least: u64) -> Result<(), String> {
+    let AllReduce { ranks, hosts, .. } = *spec;
+    if ranks < 2 || ranks > hosts {
+        return Err(format!("an all-reduce of {ranks} hosts: 2 to {hosts} can take part"));
+    }
+    if least < spec.least_size() {
+        let needed = spec.least_size();
+        return Err(format!("an all-reduce of {least} bytes: {ranks} hosts need {needed}"));
+    }
+    Ok(())
+}
+
 /// A stack takes bytes into its own buffer, and we never take them back.
 fn check_foreign(workload: &Workload, stack: &str) -> Result<(), String> {
     match workload {
@@ -191,7 +204,10 @@ fn check_workload(flow: &FlowSpec, first_link: Option<&LinkConfig>) -> Result<()
             lasting("on", on)?;
             rate.map_or(Ok(()), |rate| check_rate(rate, size))?;
         }
-        Workload::FlowSizes(FlowSizes { mean_gap, count, .. }) => {
+        Workload::FlowSizes(FlowSizes { mean_gap, count, pattern, ref sizes }) => {
+            if let Pattern::AllReduce(spec) = pattern {
+                check_all_reduce(&spec, sizes.least())?;
+            }
             if count.is_none() {
                 lasting("mean_gap", mean_gap)?;
             }

@@ -20,7 +20,7 @@ pub struct FlowRow {
     /// When it ended: the last byte arrived, it was stopped, or it failed.
     pub end_s: Option<f64>,
     /// From its start to the arrival of its last byte at the receiving application; only for
-    /// workloads of a given size.
+    /// a file, and for all iterations of an all-reduce.
     pub fct_s: Option<f64>,
     /// `fct_s` over the shortest that it could have been: size over the rate of the slowest link
     /// forward, and a round trip without queues.
@@ -353,7 +353,7 @@ pub struct RequestRow {
     pub latency_ms: f64,
 }
 
-/// Table `arrivals`: one row per connection of a flow of kind `flow-sizes` that came in the measured
+/// Table `arrivals`: one row per connection of a flow of many that came in the measured
 /// interval, in order, as many of each flow as the scenario asks for.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ArrivalRow {

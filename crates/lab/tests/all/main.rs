@@ -1,5 +1,6 @@
 //! Scenario files, and what is run from them. One program: each costs a link, and a copy of what is generic.
 
+mod all_reduce;
 mod arrivals;
 mod canonical;
 mod docs;

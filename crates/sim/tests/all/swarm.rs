@@ -20,8 +20,8 @@ use weir_scene::topology::{
     Access, Chain, Dumbbell, Edge, Graph, Hop, LabRouter, Relay, Span, Topology, parking_lot_spans,
 };
 use weir_scene::{
-    Ends, FlowSizes, FlowSpec, MeasureSpec, OnOff, Pattern, PeriodSpread, RunSpec,
-    SizeDistribution, TransportSpec, UdpConfig, Workload,
+    AllReduce, AllReduceAlgorithm, Ends, FlowSizes, FlowSpec, MeasureSpec, OnOff, Pattern,
+    PeriodSpread, RankOrder, RunSpec, SizeDistribution, TransportSpec, UdpConfig, Workload,
 };
 use weir_sim::{QueueKind, RunOptions, run_with};
 use weir_transport::{Config, DelayedAck};
@@ -388,7 +388,7 @@ fn traffic(rng: &mut Rng, first_link: &LinkConfig) -> (TransportSpec, Workload) 
             response: Bytes(1 + rng.below(20_000)),
             gap: Duration::from_micros(rng.below(50_000)),
         },
-        6 => Workload::FlowSizes(FlowSizes {
+        6 => connections(FlowSizes {
             sizes: Arc::new(sizes(rng)),
             mean_gap: Duration::from_micros(5_000 + rng.below(400_000)),
             count: (rng.below(2) == 0).then(|| 1 + rng.below(60)),
@@ -397,6 +397,23 @@ fn traffic(rng: &mut Rng, first_link: &LinkConfig) -> (TransportSpec, Workload) 
         _ => Workload::File { size: Bytes(1 + rng.below(400_000)) },
     };
     (TransportSpec::Reliable(Box::new(config(rng))), workload)
+}
+
+/// Of those with a number some are all-reduces, whose connections wait for each other.
+fn connections(one: FlowSizes) -> Workload {
+    let number = one.count.filter(|count| count % 3 == 0).unwrap_or(0);
+    if number == 0 {
+        return Workload::FlowSizes(one);
+    }
+    let algorithm = match number % 2 {
+        0 => AllReduceAlgorithm::Ring,
+        _ => AllReduceAlgorithm::Tree,
+    };
+    let ranks = 2 + (number / 6) as u32 % 4;
+    let spec = AllReduce { ranks, hosts: 6, order: RankOrder::Random, algorithm };
+    let sizes = SizeDistribution::new(&[(10, 0.3), (20_000, 1.0)]).expect("a distribution");
+    let pattern = Pattern::AllReduce(spec);
+    Workload::FlowSizes(FlowSizes { sizes: Arc::new(sizes), pattern, ..one })
 }
 
 fn sizes(rng: &mut Rng) -> SizeDistribution {
