@@ -95,7 +95,9 @@ release: lint wheel wheel-aarch64 ## Build and check everything that a release h
 	$(BIN)/maturin sdist --out dist
 	$(BIN)/twine check --strict dist/*
 	for wheel in dist/*.whl; do $(BIN)/auditwheel show $$wheel || exit 1; done
-	cargo publish --dry-run --locked $(PUBLISHED:%=--package weir-%)
+# Cargo keeps what it unpacked and compiled of an earlier run of the same version, and would check against that.
+	rm -rf target/published $${CARGO_HOME:-$$HOME/.cargo}/registry/src/-*/weir-*
+	cargo publish --dry-run --locked --target-dir target/published $(PUBLISHED:%=--package weir-%)
 	@ls -l dist
 
 # A module that was built for use or for tests serves too; else one is compiled quickly.
