@@ -52,10 +52,10 @@ pub(crate) struct Source {
     next: Option<Instant>,
     /// Connections so far.
     made: u64,
-    /// Of listed connections, how many have come or come now.
-    due: usize,
     /// Of these, how many had come when the measured interval began.
     unmeasured: u64,
+    /// Of listed connections, how many have come or come now.
+    due: usize,
     under_way: u64,
     failed: u64,
     unfinished: u64,

@@ -4,38 +4,18 @@
 
 use std::collections::BTreeMap;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use proptest::prelude::*;
 use weir_lab::{Results, Scenario, World, run};
 
-/// 16 hosts, with as many ways up as hosts of a leaf.
-const LEAVES: &str = r#"
-[topology]
-kind = "leaf-spine"
-leaves = 4
-hosts = 4
-spines = 4
-rate = "10gbit"
-delay = "1us"
-queue = { kind = "ecn-step", threshold = "65p", limit = "1000p" }
-[[flow]]
-name = "f"
-stack = "rack/dctcp"
-min_rto = "1ms"
-[measure]
-duration = "1s"
-sample_interval = "0s"
-"#;
+use crate::common::{self, LEAVES, table};
 
 /// Of 1448 bytes, the payload of a full packet.
 const PACKET: u64 = 1_448;
 
 fn parse(keys: &[(&str, &str)]) -> Result<Scenario, String> {
-    let keys: Vec<(String, String)> =
-        keys.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    Scenario::parse(LEAVES, &keys, "ring.toml").map_err(|error| error.to_string())
+    common::parse(LEAVES, &[&[("measure.duration", "1s")], keys].concat(), "ring.toml")
 }
 
 fn results(keys: &[(&str, &str)], seed: u64) -> Results {
@@ -46,10 +26,6 @@ fn results(keys: &[(&str, &str)], seed: u64) -> Results {
 fn all_reduce(keys: &str, others: &[(&str, &str)], seed: u64) -> Results {
     let workload = format!("{{ kind = \"all-reduce\", {keys} }}");
     results(&[&[("flow.0.workload", workload.as_str())], others].concat(), seed)
-}
-
-fn table<'a>(results: &'a Results, name: &str) -> &'a RecordBatch {
-    &results.tables().iter().find(|table| table.name == name).unwrap().batch
 }
 
 fn float(results: &Results, name: &str, column: &str) -> Option<f64> {

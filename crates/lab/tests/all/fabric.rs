@@ -4,10 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use weir_lab::{Results, Scenario, World, check, run};
+
+use crate::common::{self, LEAVES, table};
 
 /// Two ways of the same length from `a` to `b`.
 const DIAMOND: &str = r#"
@@ -30,29 +31,8 @@ duration = "20ms"
 sample_interval = "0s"
 "#;
 
-/// 16 hosts, as many ways up as hosts of a leaf.
-const LEAVES: &str = r#"
-[topology]
-kind = "leaf-spine"
-leaves = 4
-hosts = 4
-spines = 4
-rate = "10gbit"
-delay = "1us"
-queue = { kind = "ecn-step", threshold = "65p", limit = "1000p" }
-[[flow]]
-name = "f"
-stack = "rack/dctcp"
-min_rto = "1ms"
-[measure]
-duration = "20ms"
-sample_interval = "0s"
-"#;
-
-fn parse(text: &str, overrides: &[(&str, &str)]) -> Scenario {
-    let overrides: Vec<(String, String)> =
-        overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    Scenario::parse(text, &overrides, "fabric.toml").unwrap_or_else(|error| panic!("{error}"))
+fn parse(text: &str, keys: &[(&str, &str)]) -> Scenario {
+    common::parse(text, keys, "fabric.toml").unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn results(text: &str, seed: u64, overrides: &[(&str, &str)]) -> Results {
@@ -63,10 +43,6 @@ fn refusal(text: &str, overrides: &[(&str, &str)]) -> String {
     let overrides: Vec<(String, String)> =
         overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
     Scenario::parse(text, &overrides, "fabric.toml").unwrap_err().to_string()
-}
-
-fn table<'a>(results: &'a Results, name: &str) -> &'a RecordBatch {
-    &results.tables().iter().find(|table| table.name == name).unwrap().batch
 }
 
 /// Data packets that left each link.

@@ -5,10 +5,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt32Type, UInt64Type};
 use weir_lab::{Results, Scenario, World, check, run};
+
+use crate::common::{self, table};
 
 /// 16 hosts, whose connections are those of `matrix.cm`.
 const LEAVES: &str = r#"
@@ -70,14 +71,7 @@ fn folder(name: &str, files: &[(&str, &str)]) -> PathBuf {
 }
 
 fn parse(text: &str, folder: &Path, keys: &[(&str, &str)]) -> Result<Scenario, String> {
-    let keys: Vec<_> =
-        keys.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let source = folder.join("test.toml").display().to_string();
-    Scenario::parse(text, &keys, &source).map_err(|error| error.to_string())
-}
-
-fn table<'a>(results: &'a Results, name: &str) -> &'a RecordBatch {
-    &results.tables().iter().find(|table| table.name == name).unwrap().batch
+    common::parse(text, keys, &folder.join("test.toml").display().to_string())
 }
 
 /// Ends, start in nanoseconds and size of each connection, all of which have ended.

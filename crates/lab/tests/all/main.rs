@@ -3,6 +3,7 @@
 mod all_reduce;
 mod arrivals;
 mod canonical;
+mod common;
 mod docs;
 mod errors;
 mod fabric;

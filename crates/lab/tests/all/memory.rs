@@ -7,7 +7,9 @@ use std::collections::BTreeMap;
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{UInt32Type, UInt64Type};
-use weir_lab::{Results, Scenario, World, run};
+use weir_lab::{Results, World, run};
+
+use crate::common::{self, table};
 
 /// One switch with eight hosts. Pairs of hosts send to one host each, twice as much as its port can send.
 const OVERLOAD: &str = r#"
@@ -37,21 +39,13 @@ fn overload(receivers: u32, overrides: &[(&str, &str)]) -> Results {
 }
 
 fn results(text: &str, overrides: &[(&str, &str)]) -> Results {
-    let overrides: Vec<(String, String)> =
-        overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    let scenario = Scenario::parse(text, &overrides, "memory.toml");
-    let scenario = scenario.unwrap_or_else(|error| panic!("{error}"));
-    run(&scenario, 1, World::Sim).unwrap_or_else(|error| panic!("{error}"))
+    let scenario = common::parse(text, overrides, "memory.toml");
+    run(&scenario.unwrap_or_else(|error| panic!("{error}")), 1, World::Sim)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn refusal(text: &str, overrides: &[(&str, &str)]) -> String {
-    let overrides: Vec<(String, String)> =
-        overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    Scenario::parse(text, &overrides, "memory.toml").unwrap_err().to_string()
-}
-
-fn table<'a>(results: &'a Results, name: &str) -> &'a RecordBatch {
-    &results.tables().iter().find(|table| table.name == name).unwrap().batch
+    common::parse(text, overrides, "memory.toml").unwrap_err()
 }
 
 fn whole(table: &RecordBatch, name: &str) -> Vec<u64> {

@@ -4,24 +4,20 @@
 
 use std::collections::BTreeMap;
 
+use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
-use arrow_array::{Array, RecordBatch};
 use weir_lab::{Results, Scenario, World, run};
 
+use crate::common::{self, table};
+
 fn parse(text: &str, overrides: &[(&str, &str)]) -> Result<Scenario, String> {
-    let overrides: Vec<(String, String)> =
-        overrides.iter().map(|(key, value)| (key.to_string(), value.to_string())).collect();
-    Scenario::parse(text, &overrides, "pfc.toml").map_err(|error| error.to_string())
+    common::parse(text, overrides, "pfc.toml")
 }
 
 fn results(text: &str, overrides: &[(&str, &str)]) -> Results {
     let scenario = parse(text, overrides).unwrap_or_else(|error| panic!("{error}"));
     run(&scenario, 1, World::Sim).unwrap_or_else(|error| panic!("{error}"))
-}
-
-fn table<'a>(results: &'a Results, name: &str) -> &'a RecordBatch {
-    &results.tables().iter().find(|table| table.name == name).unwrap().batch
 }
 
 /// What became of a link's packets, and how its port paused.

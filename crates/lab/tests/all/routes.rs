@@ -4,6 +4,8 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
 use weir_lab::{Results, Scenario, World, run};
 
+use crate::common::table;
+
 /// 300 kB over three hops; from 4 s to 9 s the second node is out of reach.
 fn scenario(routing: &str, notices: &str, policy: &str) -> Scenario {
     let text = format!(
@@ -38,13 +40,9 @@ fn outcome(scenario: &Scenario) -> Results {
     run(scenario, 1, World::Sim).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn rows<'a>(results: &'a Results, table: &str) -> &'a arrow_array::RecordBatch {
-    &results.tables().iter().find(|found| found.name == table).expect("it is there").batch
-}
-
 /// Time, kind and detail of all that happened to the flow.
 fn events(results: &Results) -> Vec<(f64, String)> {
-    let rows = rows(results, "events");
+    let rows = table(results, "events");
     let column = |name: &str| rows.column_by_name(name).expect("it is there");
     let times = column("t_s").as_primitive::<Float64Type>().values();
     let kinds = column("kind").as_string::<i32>();
@@ -68,7 +66,7 @@ fn every_policy_survives_a_break_of_its_route() {
     for (routing, notices, policy, state) in cases {
         let results = outcome(&scenario(routing, notices, policy));
         let case = format!("{policy} with {notices} over {routing}");
-        let delivered = rows(&results, "flows").column_by_name("delivered_bytes");
+        let delivered = table(&results, "flows").column_by_name("delivered_bytes");
         let delivered = delivered.expect("it is there").as_primitive::<UInt64Type>().value(0);
         assert_eq!(delivered, 300_000, "{case}");
         let events = events(&results);
@@ -89,7 +87,7 @@ fn the_same_seed_gives_the_same_frames_and_another_does_not() {
     let scenario = scenario("aodv", "elfn", "elfn");
     let hash = |seed| {
         let results = run(&scenario, seed, World::Sim).expect("it runs");
-        let column = rows(&results, "summary").column_by_name("trace_hash").expect("it is there");
+        let column = table(&results, "summary").column_by_name("trace_hash").expect("it is there");
         column.as_string::<i32>().value(0).to_owned()
     };
     assert_eq!(hash(1), hash(1));
@@ -114,8 +112,8 @@ fn nodes_and_frames_tell_of_the_same_transfer() {
         frames = 100000
     "#;
     let results = outcome(&Scenario::parse(text, &[], "radio").expect("a scenario"));
-    let column = |table: &str, name: &str| {
-        rows(&results, table).column_by_name(name).expect("it is there").clone()
+    let column = |of: &str, name: &str| {
+        table(&results, of).column_by_name(name).expect("it is there").clone()
     };
     let nodes = column("nodes", "data_frames");
     let nodes: Vec<u64> = nodes.as_primitive::<UInt64Type>().values().to_vec();
