@@ -111,6 +111,10 @@ def test_a_deadlock_is_named_below_the_table(tmp_path: Path) -> None:
     assert measures.deadlocks(results, label).mean == 1.0
     assert measures.dropped(results, label).mean == 0.0
     assert measures.cycle(results, label) == f"the first: {results.runs['deadlock'][0]}"
+    # `rtt` of a graph is only what queues in BDP refer to.
+    page = results.report().read_text(encoding="utf-8")
+    assert "on a path with the links of a graph" in page
+    assert "round-trip time of 40" not in page
     paused = results.links.filter(pl.col("name") == "a-b")["paused_ratio"]
     assert paused.is_between(0.5, 1.0).all()
 

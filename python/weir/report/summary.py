@@ -142,11 +142,12 @@ def _network(case: Mapping[str, Any], swept: Sequence[str]) -> str:
     fixed = {key: value for key, value in topology.items() if f"topology.{key}" not in swept}
     rate, rtt, queue = (fixed.get(key) for key in ("rate", "rtt", "queue"))
     parts = []
-    if topology.get("kind") in FABRICS:
+    is_graph = topology.get("kind") == "graph"
+    if is_graph or topology.get("kind") in FABRICS:
         parts.append(f"the links of a {topology['kind']}")
     elif isinstance(rate, str):
         parts.append(f"a {rate} bottleneck")
-    if isinstance(rtt, str):
+    if isinstance(rtt, str) and not is_graph:  # there it is only what queues in BDP refer to
         parts.append(f"a round-trip time of {rtt}")
     if isinstance(queue, str):
         parts.append(f"a queue of {queue}")
