@@ -260,7 +260,11 @@ impl Socket {
         let mut slices: [IoSliceMut<'_>; BATCHES] =
             std::array::from_fn(|_| IoSliceMut::new(chunks.next().unwrap_or_default()));
         let (slices, metas) = (&mut slices[..count], &mut inbox.metas[..count]);
-        match self.state.recv(UdpSockRef::from(&self.socket), slices, metas) {
+        let mut receive = || self.state.recv(UdpSockRef::from(&self.socket), slices, metas);
+        // The system reports an error before what has arrived, and once.
+        match receive()
+            .or_else(|error| if is_about_others(&error) { receive() } else { Err(error) })
+        {
             Ok(filled) => {
                 inbox.filled = filled;
                 inbox.read = clock::now_and_wall();

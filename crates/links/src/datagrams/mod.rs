@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use weir_sockets::clock::Interest;
+use weir_sockets::clock::{self, Interest};
 use weir_sockets::socket::{BindError, Inbox, SendBatch, Socket};
 use weir_units::{Duration, Ecn, Rate};
 
@@ -86,7 +86,8 @@ impl PathSocket {
     pub fn introduce(&self, datagram: &[u8], wait: Duration) -> io::Result<bool> {
         let mut inbox = Inbox::new(1);
         let expected = &datagram[..datagram.len().min(NAME_BYTES)];
-        for _ in 0..wait.as_nanos().div_ceil(RETRY.as_nanos()) {
+        let end = clock::now() + wait;
+        while clock::now() < end {
             let sent = self.socket.send(&SendBatch {
                 to: self.remote,
                 from: None,
@@ -100,7 +101,11 @@ impl PathSocket {
             {
                 return Err(error);
             }
-            if self.socket.wait(Interest::Readable, RETRY)? && self.socket.receive(&mut inbox)? {
+            // A port that is not open yet says so at once.
+            let next = end.min(clock::now() + RETRY);
+            while clock::now() < next {
+                self.socket.wait(Interest::Readable, next.saturating_since(clock::now()))?;
+                self.socket.receive(&mut inbox)?;
                 let mut datagrams = inbox.arrivals().flat_map(|arrival| arrival.datagrams());
                 if datagrams.any(|answer| answer.starts_with(expected)) {
                     return Ok(true);

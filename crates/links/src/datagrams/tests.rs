@@ -62,3 +62,31 @@ fn a_socket_takes_datagrams_from_its_other_end_only() {
     assert!(path.introduce(&name, Duration::from_secs(2)).unwrap());
     answering.join().unwrap();
 }
+
+/// Linux reports that a port is closed before it hands over what came from there earlier.
+#[test]
+fn an_answer_counts_though_its_sender_is_gone() {
+    let gone = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let path = PathSocket::open(None, gone.local_addr().unwrap()).unwrap();
+    let name = [TOKEN.as_slice(), &[2; 30]].concat();
+    gone.send_to(&name, ("127.0.0.1", path.socket.local_addr().port())).unwrap();
+    drop(gone);
+    assert!(path.introduce(&name, Duration::from_secs(2)).unwrap());
+}
+
+/// A closed port says so at once: that ends no attempt.
+#[test]
+fn a_port_that_opens_meanwhile_is_reached() {
+    let late = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let path = PathSocket::open(None, late).unwrap();
+    let name = [TOKEN.as_slice(), &[2; 30]].concat();
+    let answering = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        let echo = std::net::UdpSocket::bind(late).unwrap();
+        let mut bytes = [0; 100];
+        let (len, from) = echo.recv_from(&mut bytes).unwrap();
+        echo.send_to(&bytes[..len], from).unwrap();
+    });
+    assert!(path.introduce(&name, Duration::from_secs(5)).unwrap());
+    answering.join().unwrap();
+}
