@@ -66,7 +66,8 @@ $(TRAINED): $(SOURCES) bench/training.py | $(TOOLS)
 	cp -r python target/training/python
 	cp target/training/$(HOST)/release/lib_native.so target/training/python/weir/_native.abi3.so
 	PYTHONPATH=$(CURDIR)/target/training/python $(BIN)/python -m bench.training
-	$(firstword $(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata) llvm-profdata) merge -o $@ target/training/counts
+	tool=$$(rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata; [ -x "$$tool" ] || tool=llvm-profdata; \
+	"$$tool" merge -o $@ target/training/counts
 
 # zig has the symbols of old C libraries, and links for other processors.
 wheel: $(TOOLS) $(PAGE) $(if $(PROFILE_USE),$(TRAINED)) ## An abi3 wheel with the laboratory in dist/, for any Linux since 2014 on this processor

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from collections.abc import Sequence
@@ -87,6 +88,12 @@ def search(
     else:
         hunts = goals.hunts(goal or [], aim.stack, aim.against)
         targets = [Target.of(one, keys, overrides, in_world, path) for one in hunts]
+    if aim.until is not None:
+        if not math.isfinite(aim.until):
+            raise InputError(f"--until {aim.until}: {aim.until} is not allowed; a number is needed")
+        targets = [replace(target, threshold=aim.until) for target in targets]
+    if aim.keep_time:
+        targets = [replace(target, keeps_time=True) for target in targets]
     found = []
     for target in targets:
         finding = hunt.search(target, tried, how, lambda text: output.note(text, quiet=quiet))

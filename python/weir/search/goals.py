@@ -67,6 +67,18 @@ class Aim:
         str | None,
         Option("Expression to maximise in place of a goal.", MEASUREMENT, metavar="EXPRESSION"),
     ] = None
+    until: Annotated[
+        float | None,
+        Option(
+            "Value of the expression at which the search ends: from there on it counts as found.",
+            MEASUREMENT,
+            metavar="VALUE",
+            default_text="the goal's",
+        ),
+    ] = None
+    keep_time: Annotated[
+        bool, Option("Shrink neither duration nor warm-up of the scenario.", MEASUREMENT)
+    ] = False
 
 
 def _read() -> dict[str, Weakness]:

@@ -186,6 +186,22 @@ fn copa_keeps_a_few_packets_in_the_queue_and_is_fair() {
     }
 }
 
+/// Found by `weir search starve`: a velocity that outlived the crossing of the target pushed one of two equal flows
+/// down to a tenth of the other.
+#[test]
+fn equal_flows_of_copa_stay_equal_over_a_long_fat_path() {
+    for (rate, rtt) in [(105, 85), (220, 80), (120, 60)] {
+        let path = Path {
+            rate: Rate::from_mbit(rate),
+            rtt: Duration::from_millis(rtt),
+            ..Path::default()
+        };
+        let outcome = minute(&path, &["copa(mode=default)"; 2].map(Flow::bulk));
+        let share = ratio(&outcome);
+        assert!((0.8..1.25).contains(&share), "{rate} Mbit/s, {rtt} ms: {share}");
+    }
+}
+
 /// Arun and Balakrishnan 2018, §2.2: next to flows that fill the queue it competes, with about their rate; without that mode it starves.
 #[test]
 fn copa_competes_with_those_that_fill_the_queue() {
