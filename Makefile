@@ -38,7 +38,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel wheel-aarch64 crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-trees bench-ui bench-report studies seeds docs site pictures lock clean
+.PHONY: help setup build foreign wheel wheel-aarch64 crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-trees bench-search bench-ui bench-report studies seeds docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -198,6 +198,7 @@ bench-limits: $(NATIVE) ## weir read next to tshark in twelve scenarios with a c
 
 bench-dask: $(NATIVE) $(TOOLS) ## What a Dask cluster of two workers costs over two local processes, and that losing one costs no result
 	$(BIN)/python -m bench.dask --kill
+	$(BIN)/python -m bench.dask --scenario fabric-loads --rounds 1 --kill
 
 bench-flood: $(NATIVE) ## A receiver under a minute of thirteen kinds of attack at once, and each attack alone: what honest users notice
 	$(BIN)/python -m bench.flood
@@ -208,6 +209,9 @@ bench-kills: $(NATIVE) ## 300 transfers through a bad path, in clear and sealed,
 
 bench-trees: $(NATIVE) ## A folder of 20,000 files, with links and a 4 GB sparse file, and kills of sender and receiver
 	$(BIN)/python -m bench.trees
+
+bench-search: $(NATIVE) ## Five known weaknesses that weir search finds again, next to networks drawn at random
+	$(BIN)/python -m bench.searches
 
 bench-ui: $(NATIVE) $(TOOLS) $(PAGE) ## Frame rate of weir ui while it explores a run of five million packets
 	$(BIN)/python -m bench.ui

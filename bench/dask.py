@@ -5,12 +5,15 @@ processes, and by a cluster of as many worker processes on this machine. They ta
 ratio is taken within one round, because a machine's speed drifts; the median of the ratios counts.
 Pool and workers are there and have loaded everything when the clock starts. The tables of all
 must be the same bytes. With ``--kill`` there is one more round, in which a worker is killed when
-half of the runs are done.
+half of the runs are done. With ``--namespaces`` the last worker is in a network namespace of its
+own, as on another machine, and all else in a second one.
 """
 
 from __future__ import annotations
 
 import filecmp
+import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -30,6 +33,7 @@ from bench.workers import Process, cluster, kill, wait_until
 from weir.base.errors import RunError
 from weir.base.grid import Grid
 from weir.cli import output, screen
+from weir.processes import netns
 from weir.running import runner
 from weir.running.cluster import connected, identity
 from weir.scenario.plans import scenario_plan
@@ -37,6 +41,8 @@ from weir.scenario.source import read
 from weir.scenario.sweep import Plan
 
 _GOAL = 1.1
+_INSIDE = "WEIR_BENCH_INSIDE"
+"""Own address, and the command that runs another one in the other namespace."""
 _THREADS, _PROCESSES, _DASK, _KILLED = "threads", "processes", "dask", "dask, one worker killed"
 
 Row = dict[str, Any]
@@ -52,9 +58,14 @@ def bench(
     with_kill: Annotated[
         bool, typer.Option("--kill", help="A last round in which a worker is killed.")
     ] = False,
+    namespaces: Annotated[
+        bool, typer.Option("--namespaces", help="Two network namespaces, as root.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Measures what a Dask cluster on this machine costs over local processes."""
+    if namespaces and _INSIDE not in os.environ:
+        raise typer.Exit(_in_namespaces())
     plan = scenario_plan(read(scenario), {}, repeat=repeat)
     with TemporaryDirectory(prefix="weir-bench-dask-") as folder:
         rows = list(_rows(plan, Path(folder), workers, rounds))
@@ -66,6 +77,15 @@ def bench(
         output.print_json("bench-dask", rows)
     else:
         screen.show(_grid(rows, len(plan.runs), workers, rounds).rich())
+
+
+def _in_namespaces() -> int:
+    """Runs this command once more in a namespace, next to another; returns its exit code."""
+    with netns.joined(offload="on") as (here, there):
+        here.run(["ip", "link", "set", "lo", "up"])
+        inside = {_INSIDE: shlex.join([here.address, *there.command([])])}
+        again = [sys.executable, "-m", "bench.dask", *sys.argv[1:]]
+        return here.run(again, env={**os.environ, **inside}).returncode
 
 
 def _rows(plan: Plan, folder: Path, workers: int, rounds: int) -> Iterator[Row]:
@@ -136,7 +156,8 @@ def _pool(workers: int) -> Iterator[Executor]:
 @contextmanager
 def _ready(folder: Path, workers: int) -> Iterator[tuple[Path, list[Process]]]:
     folder.mkdir()
-    with cluster(folder, workers) as (started, processes):
+    host, *last_inside = shlex.split(os.environ.get(_INSIDE, "127.0.0.1"))
+    with cluster(folder, workers, host, last_inside) as (started, processes):
         with Client(scheduler_file=str(started.file), set_as_default=False) as client:
             wait_until(lambda: len(client.nthreads()) == workers)
             client.run(identity)

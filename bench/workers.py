@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -21,24 +21,28 @@ Process = subprocess.Popen[bytes]
 class Workers:
     """The processes of a cluster; what they say goes to the file `log`."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(self, folder: Path, stack: ExitStack, host: str) -> None:
         self.file = folder / "scheduler.json"
         self.log = folder / "log"
         self._stack = stack
-        where = ("--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(self.file))
+        where = ("--host", host, "--port", "0", "--scheduler-file", str(self.file))
         self.scheduler = self._start("scheduler", *where)
         wait_until(self.file.is_file)
 
-    def start(self, *, path: Path | None = None) -> Process:
-        """One more worker of one thread, which is not restarted, with modules from `path`."""
-        options = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0")
-        return self._start("worker", "--scheduler-file", str(self.file), *options, path=path)
+    def start(self, *, path: Path | None = None, inside: Sequence[str] = ()) -> Process:
+        """One more worker of one thread, which is not restarted, with modules from `path`.
 
-    def _start(self, *words: str, path: Path | None = None) -> Process:
+        `inside` is a command that runs another one, as in a network namespace.
+        """
+        options = ("--nthreads", "1", "--no-nanny", "--memory-limit", "0")
+        words = ("worker", "--scheduler-file", str(self.file), *options)
+        return self._start(*words, path=path, inside=inside)
+
+    def _start(self, *words: str, path: Path | None = None, inside: Sequence[str] = ()) -> Process:
         paths = [*([str(path)] if path else []), *sys.path]
         with self.log.open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "dask", *words, "--no-dashboard"],
+                [*inside, sys.executable, "-m", "dask", *words, "--no-dashboard"],
                 cwd=self.file.parent,
                 stdout=log,
                 stderr=log,
@@ -49,11 +53,17 @@ class Workers:
 
 
 @contextmanager
-def cluster(folder: Path, workers: int) -> Iterator[tuple[Workers, list[Process]]]:
-    """A cluster of `n` workers, of which not all need to be there yet."""
+def cluster(
+    folder: Path, workers: int, host: str = "127.0.0.1", last_inside: Sequence[str] = ()
+) -> Iterator[tuple[Workers, list[Process]]]:
+    """A cluster of `n` workers, of which not all need to be there yet.
+
+    The last one starts by the command `last_inside`.
+    """
     with ExitStack() as stack:
-        started = Workers(folder, stack)
-        yield started, [started.start() for _ in range(workers)]
+        started = Workers(folder, stack, host)
+        ways = [*[()] * (workers - 1), last_inside]
+        yield started, [started.start(inside=way) for way in ways]
 
 
 def kill(process: Process) -> None:
