@@ -52,11 +52,11 @@ CASES: Mapping[str, Case] = {
     "Copa and 1 ms of jitter": Case(
         "starve --stack copa(mode=default) --keep-time --scenario jitter.toml "
         "--space jitter-bounds.toml",
-        100,
+        60,
         least=False,
     ),
     "BBR at 40 and 80 ms": Case(
-        "starve --stack bbr --scenario rtts.toml --space rtts-bounds.toml", 200, least=False
+        "starve --stack bbr --scenario rtts.toml --space rtts-bounds.toml", 100, least=False
     ),
     "low-rate attack on Reno": Case(
         "--stack reno --scenario pulses.toml --space pulses-bounds.toml "
