@@ -214,6 +214,44 @@ sample_interval = "0s"
 """
 
 
+_TOPOLOGY = """\
+6 2 5
+4 5
+0 4 10Gbps 1us 0
+1 4 10Gbps 1us 0
+2 5 10Gbps 1us 0
+3 5 10Gbps 1us 0
+4 5 40Gbps 1us 0
+"""
+_ONE_HOST = """\
+4 3 4
+1 2 3
+0 1 1Gbps 1us 0
+1 2 1Gbps 1us 0
+2 3 1Gbps 1us 0
+3 1 1Gbps 1us 0
+"""
+_GRAPH = """
+[topology]
+kind = "graph"
+link = "topology.txt"
+queue = "300kb"
+routing = "ecmp"
+
+[[flow]]
+name = "background"
+stack = "dctcp"
+min_rto = "1ms"
+from = "*"
+to = "*"
+workload = { kind = "flow-sizes", sizes = "fb-hadoop", load = "40%" }
+
+[measure]
+duration = "20ms"
+sample_interval = "0s"
+"""
+
+
 @pytest.fixture(scope="module")
 def racks(tmp_path_factory: pytest.TempPathFactory) -> weir.Results:
     folder = tmp_path_factory.mktemp("racks")
@@ -243,6 +281,28 @@ def test_a_report_draws_the_links_of_a_fabric_and_slowdowns_by_size(racks: weir.
     question = summary.question(racks, cases(racks))
     assert "the links of a leaf-spine" in question
     assert "bottleneck" not in question
+
+
+def test_a_report_of_a_graph_whose_hosts_are_drawn_has_slowdowns_by_size(tmp_path: Path) -> None:
+    (tmp_path / "topology.txt").write_text(_TOPOLOGY, encoding="utf-8")
+    (tmp_path / "graph.toml").write_text(_GRAPH, encoding="utf-8")
+    results = weir.run(tmp_path / "graph.toml", out=tmp_path, show_progress=False)
+    assert set(results.scan("arrivals").collect()["from_node"]) == {0, 1, 2, 3}
+    drawn = {figure.name: figure for figure in figures(results)}
+    assert "background, P50" in drawn["slowdown-by-size"].data["panel"].to_list()
+    assert "fabric" not in drawn, "its nodes have no tiers"
+
+
+def test_a_drawn_graph_with_one_host_ends_the_command_with_2(
+    tmp_path: Path, invoke: Invoke
+) -> None:
+    (tmp_path / "graph.toml").write_text(_GRAPH.replace('to = "*"', 'to = "s1"'), encoding="utf-8")
+    (tmp_path / "topology.txt").write_text(_ONE_HOST, encoding="utf-8")
+    outcome = invoke("run", tmp_path / "graph.toml")
+    assert outcome.exit_code == 2
+    said = " ".join(outcome.output.split())
+    assert "flow.0.from: '*' is not allowed; it draws hosts" in said
+    assert "this graph has 1, and 2 to 4096 are needed" in said
 
 
 def test_a_report_shows_the_beginning_of_a_long_list(tmp_path: Path) -> None:

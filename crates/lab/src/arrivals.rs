@@ -22,14 +22,16 @@ const TIMESTAMPS: u64 = 12;
 pub(crate) struct FlowContext {
     pub(crate) section: String,
     pub(crate) end: Duration,
-    /// In a fabric, its hosts.
+    /// In a fabric, its hosts; in a graph, if an end is drawn.
     pub(crate) hosts: Option<FabricHosts>,
 }
 
-/// Between which hosts of a fabric connections run.
+/// Between which hosts connections run.
 pub(crate) struct FabricHosts {
     pub(crate) hosts: u32,
     pub(crate) ends: FabricEnds,
+    /// In a graph, whose links have rates of their own: those to which a load refers.
+    pub(crate) links: Option<Vec<usize>>,
 }
 
 /// What comes each time, how often, and how large it is.
@@ -55,7 +57,7 @@ pub(crate) fn arrivals(
         SizeDistribution::new(&[(size.get(), 1.0)]).map_err(|message| problem("size", message))
     };
     let hosts = || {
-        let message = format!("'{}' needs the hosts of a fabric", workload.kind());
+        let message = format!("'{}' needs hosts", workload.kind());
         place.hosts.as_ref().ok_or_else(|| problem("kind", message))
     };
     let work = match workload {
@@ -67,7 +69,7 @@ pub(crate) fn arrivals(
             count: *arrivals,
         },
         Workload::Incast(Incast { senders, size, load, arrivals }) => {
-            let FabricHosts { hosts, ends } = hosts()?;
+            let FabricHosts { hosts, ends, .. } = hosts()?;
             let pattern = Pattern::Incast { to: ends.to, hosts: *hosts, senders: *senders };
             let (load, count) = (*load, *arrivals);
             Arrivals { sizes: fixed(*size)?, pattern, batch: *senders, load, count }
@@ -94,8 +96,8 @@ fn at_once(sizes: SizeDistribution, count: u64, pattern: Pattern) -> Model {
 }
 
 /// From one arrival to the next, so that the data packets, headers included and each sent once, take `load`
-/// of the slowest link: `gap = 8 · (E[size] + header · E[⌈size/mss⌉]) / (load · rate)`. In a fabric, where
-/// ends are drawn, it is the load of all hosts' links: `gap` is that over the number of hosts.
+/// of the slowest link: `gap = 8 · (E[size] + header · E[⌈size/mss⌉]) / (load · rate)`. Where both ends are
+/// drawn, it is the load of all hosts' links: `gap` is that over the number of hosts.
 fn mean_gap(
     work: &Arrivals,
     place: &FlowContext,
@@ -107,8 +109,9 @@ fn mean_gap(
     let TransportSpec::Reliable(config) = &spec.transport else {
         return Err(problem("kind", "connections come and go over no udp".to_owned()));
     };
-    let slowest = spec
-        .route_forward
+    let links_of_hosts = place.hosts.as_ref().and_then(|hosts| hosts.links.as_ref());
+    let slowest = links_of_hosts
+        .unwrap_or(&spec.route_forward)
         .iter()
         .filter_map(|link| Some((rate(&links[*link].config)?, links[*link].config.overhead)))
         .min_by_key(|(rate, _)| *rate)

@@ -7,16 +7,14 @@ use weir_scene::{MAX_DATAGRAM, MAX_PACKET};
 use weir_units::{BufferSize, Duration};
 
 use crate::direction::check_burst;
+use crate::ends::{check_hosts, check_path};
 use crate::error::{Checked, Problem, require};
 use crate::feedback::{Drai, Feedback};
 use crate::flow::{Flow, MAX_WINDOW, Protocol};
 use crate::scenario_file::ScenarioFile;
 use crate::topology::{GraphLink, Topology, TopologyKind};
-use crate::workload::Workload;
 
 const MAX_FLOWS: u64 = 100_000;
-/// An end that is drawn among the hosts of a fabric.
-const ANY: &str = "*";
 /// More rows than this would fill the memory of most machines.
 const MAX_SAMPLES: u64 = 20_000_000;
 /// With the largest TCP header.
@@ -116,6 +114,7 @@ fn check_graph_link(link: &GraphLink, section: &str) -> Checked {
     let key = |name: &str| format!("{section}.{name}");
     for (name, node) in [("from", &link.from), ("to", &link.to)] {
         require(!node.0.is_empty(), key(name), "no name", "name a node")?;
+        require(!node.is_any(), key(name), "'*'", "name a node; * is any host, of a flow")?;
     }
     let allowed = "a link joins two different nodes";
     require(link.from != link.to, key("to"), format!("'{}'", link.to.0), allowed)?;
@@ -266,105 +265,6 @@ fn check_times(flow: &Flow, section: &str, end: Duration) -> Checked {
         )?;
     }
     Ok(())
-}
-
-/// Of flows in a fabric, or that need one.
-fn check_hosts(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checked {
-    let ScenarioFile { topology, measure, .. } = scenario;
-    let key = |name: &str| format!("{section}.{name}");
-    let drawn = [&flow.from, &flow.to].map(|node| node.as_ref().is_none_or(|node| node.0 == ANY));
-    match &flow.workload {
-        Workload::Incast(_) | Workload::Permutation(_) | Workload::AllReduce(_)
-            if !topology.is_fabric() =>
-        {
-            let kind = format!("'{}'", flow.workload.kind());
-            let allowed = "it needs the hosts of a leaf-spine or a fat-tree";
-            return require(false, key("workload.kind"), kind, allowed);
-        }
-        Workload::Listed(listed) => {
-            let kind = format!("'{}'", flow.workload.kind());
-            let chooses = topology.is_fabric() || topology.kind == TopologyKind::Graph;
-            let allowed = "it needs the nodes of a leaf-spine, a fat-tree or a graph";
-            require(chooses, key("workload.kind"), kind, allowed)?;
-            listed.list.check(&key("workload.list"), &topology.nodes(), measure.duration)?;
-            if let Some(rate) = topology.access_rate {
-                let allowed = "connections of a list have no links of their own";
-                return require(false, "topology.access_rate".into(), rate, allowed);
-            }
-        }
-        Workload::Incast(incast) => {
-            let others = topology.host_count() - 1;
-            let senders = key("workload.senders");
-            let allowed = format!("there are {others} hosts besides the receiver");
-            require(incast.senders <= others, senders, incast.senders, allowed)?;
-        }
-        Workload::AllReduce(all_reduce) => {
-            all_reduce.check(&key("workload"), topology.host_count())?;
-        }
-        _ => {}
-    }
-    for (name, node, drawn) in [("from", &flow.from, drawn[0]), ("to", &flow.to, drawn[1])] {
-        let free = match flow.workload {
-            Workload::Incast(_) => name == "to",
-            Workload::Permutation(_) | Workload::Listed(_) | Workload::AllReduce(_) => false,
-            _ => true,
-        };
-        let allowed = match flow.workload.listed() {
-            Some(_) => "each connection of the list has its own ends".to_owned(),
-            None => format!("{} draws it", flow.workload.kind()),
-        };
-        let value = node.as_ref().map_or_else(String::new, |node| format!("'{}'", node.0));
-        require(free || drawn, key(name), value, allowed)?;
-    }
-    let chosen = topology.is_fabric() || flow.workload.listed().is_some();
-    if chosen && flow.workload.makes_connections() {
-        let allowed = "connections between hosts of their own share no server";
-        for (name, time) in [("host_time", flow.host_time), ("send_time", flow.send_time)] {
-            require(time.is_zero(), key(name), time, allowed)?;
-        }
-    }
-    Ok(())
-}
-
-fn check_path(flow: &Flow, section: &str, topology: &Topology) -> Checked {
-    let key = |name: &str| format!("{section}.{name}");
-    if let Some(rtt) = flow.rtt {
-        let dumbbell = topology.kind == TopologyKind::Dumbbell;
-        require(dumbbell, key("rtt"), rtt, "only flows of a dumbbell have their own")?;
-    }
-    let known = topology.nodes();
-    for (name, node) in [("from", &flow.from), ("to", &flow.to)] {
-        match node {
-            Some(node) if known.is_empty() => {
-                let allowed = "only flows of a chain, a parking lot, a graph or a fabric have ends";
-                require(false, key(name), format!("'{}'", node.0), allowed)?;
-            }
-            Some(node) if topology.is_fabric() => {
-                let allowed = format!("there are h0 to h{}, and *", known.len() - 1);
-                let known = node.0 == ANY || known.contains(&node.0);
-                require(known, key(name), format!("'{}'", node.0), allowed)?;
-            }
-            Some(node) => {
-                let allowed = format!("there are {}", known.join(", "));
-                require(known.contains(&node.0), key(name), format!("'{}'", node.0), allowed)?;
-            }
-            None => {
-                let needed =
-                    topology.kind == TopologyKind::Graph && flow.workload.listed().is_none();
-                require(!needed, key(name), "nothing", "a flow of a graph names a node")?;
-            }
-        }
-    }
-    if topology.is_fabric() {
-        let same = flow.from.is_some() && flow.from == flow.to;
-        let alike = same && flow.from.as_ref().is_some_and(|node| node.0 != ANY);
-        let to = flow.to.as_ref().map_or_else(String::new, |node| format!("'{}'", node.0));
-        return require(!alike, key("to"), to, "a flow has two different ends");
-    }
-    let allowed = "a flow has two different ends, both named or neither";
-    let to = flow.to.as_ref().map_or("nothing".to_owned(), |node| format!("'{}'", node.0));
-    let paired = flow.from.is_some() == flow.to.is_some();
-    require(paired && (flow.from.is_none() || flow.from != flow.to), key("to"), to, allowed)
 }
 
 /// A number that would fill the memory is a slip.

@@ -1,11 +1,10 @@
-//! Networks whose switches choose among links: fabrics of data centres, and graphs with a `routing`.
+//! Fabrics of data centres, and where flows begin and end in networks that have hosts.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use weir_net::{LinkConfig, Numbering};
-use weir_scene::topology::{Edge, Fabric, Graph, Port, Route, Tier, Topology as Built};
-use weir_scene::{Balancing, FabricEnds, FabricSpec, Forwarding, HostChoice, LinkSpec, OneWay};
+use weir_scene::topology::{Edge, Fabric, Port, Route, Tier, Topology as Built};
+use weir_scene::{FabricEnds, FabricSpec, Forwarding, HostChoice, LinkSpec, OneWay};
 use weir_units::Rate;
 
 use crate::direction::{Direction, FULL_PACKET, mean_rate, shape};
@@ -67,16 +66,25 @@ impl Topology {
 }
 
 impl Flow {
-    /// Where a flow of a fabric begins and ends.
-    pub(crate) fn fabric_ends(&self, hosts: u32) -> FabricEnds {
-        FabricEnds { from: choice(self.from.as_ref(), hosts), to: choice(self.to.as_ref(), hosts) }
+    /// Whether hosts are drawn for an end of it, or of each of its connections, in a network that has hosts.
+    pub(crate) fn draws_hosts(&self) -> bool {
+        let drawn = |node: &Option<Node>| node.as_ref().is_none_or(Node::is_any);
+        self.workload.listed().is_none() && (drawn(&self.from) || drawn(&self.to))
     }
-}
 
-/// A host by name; `*` and no name are any.
-fn choice(node: Option<&Node>, hosts: u32) -> HostChoice {
-    let number = node.and_then(|node| node.0.strip_prefix('h')?.parse().ok());
-    number.map_or(HostChoice::AnyBelow(hosts), HostChoice::Node)
+    /// Where it begins and ends, in a network whose first nodes are `hosts`; `number` is that of a node's name.
+    pub(crate) fn ends_among(
+        &self,
+        hosts: u32,
+        number: impl Fn(&str) -> Option<u32>,
+    ) -> FabricEnds {
+        let choice = |node: &Option<Node>| {
+            let named = node.as_ref().filter(|node| !node.is_any());
+            let number = named.and_then(|node| number(&node.0));
+            number.map_or(HostChoice::AnyBelow(hosts), HostChoice::Node)
+        };
+        FabricEnds { from: choice(&self.from), to: choice(&self.to) }
+    }
 }
 
 /// The network of a fabric.
@@ -86,7 +94,9 @@ pub(crate) fn fabric(topology: &Topology, flows: &[&Flow]) -> BuiltFabric {
         skeleton.ports.iter().map(|port| edge(topology, &skeleton, port)).collect();
     let hosts = skeleton.hosts;
     let forwarding = Arc::new(Forwarding::new(skeleton.nodes, &ways(&edges), 0..hosts));
-    let ends: Vec<FabricEnds> = flows.iter().map(|flow| flow.fabric_ends(hosts as u32)).collect();
+    let number = |name: &str| name.strip_prefix('h')?.parse().ok();
+    let ends: Vec<FabricEnds> =
+        flows.iter().map(|flow| flow.ends_among(hosts as u32, number)).collect();
     let links = edges.into_iter().map(|edge| LinkSpec {
         name: edge.name,
         config: edge.config,
@@ -104,31 +114,7 @@ pub(crate) fn fabric(topology: &Topology, flows: &[&Flow]) -> BuiltFabric {
     BuiltFabric { built, spec: FabricSpec { balancing, forwarding, buffer, ends, uniform: true } }
 }
 
-/// The switches of `graph` that choose among links or share memory, and the ends of its flows; none where
-/// each takes the first, ports share no memory, and no connections are listed, each of which has its own ends.
-pub(crate) fn switches(graph: &Graph, topology: &Topology, flows: &[&Flow]) -> Option<FabricSpec> {
-    let (balancing, buffer) = (topology.routing.0, topology.memory(flows));
-    let lists: Vec<_> = flows.iter().filter_map(|flow| flow.workload.listed()).collect();
-    if balancing == Balancing::Single && buffer.is_none() && lists.is_empty() {
-        return None;
-    }
-    let names: BTreeSet<&String> = lists.iter().flat_map(|list| list.names()).collect();
-    let listed = (0..graph.nodes.len()).filter(|node| names.contains(&graph.nodes[*node]));
-    let ends = graph.spans.iter().flat_map(|span| [span.from, span.to]).chain(listed);
-    let forwarding = Arc::new(Forwarding::new(graph.nodes.clone(), &ways(&graph.edges), ends));
-    let node = |node: usize| HostChoice::Node(node as u32);
-    let ends =
-        graph.spans.iter().map(|span| FabricEnds { from: node(span.from), to: node(span.to) });
-    Some(FabricSpec {
-        balancing,
-        forwarding,
-        buffer,
-        ends: ends.collect(),
-        uniform: !lists.is_empty(),
-    })
-}
-
-fn ways(edges: &[Edge]) -> Vec<OneWay> {
+pub(crate) fn ways(edges: &[Edge]) -> Vec<OneWay> {
     edges.iter().map(|edge| OneWay { from: edge.from, to: edge.to, cost: edge.cost }).collect()
 }
 
@@ -167,6 +153,6 @@ fn link(topology: &Topology, tier: Tier, direction: &Direction) -> LinkConfig {
 }
 
 /// Forwarding tables have a cell for each pair of a host and a node.
-const MAX_HOSTS: u32 = 4_096;
+pub(crate) const MAX_HOSTS: u32 = 4_096;
 /// Links between leaves and spines, which take a few KB each.
 const MAX_UPLINKS: u64 = 65_536;

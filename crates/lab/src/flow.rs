@@ -27,11 +27,11 @@ section! {
         stack: Protocol = Protocol::default(),
         /// Number of such flows.
         count: u32 [at_least(1)] = 1,
-        /// Node or router where they begin (chain, graph), or a host of a fabric. There `*`, the default,
-        /// draws one for each connection.
+        /// Node or router where they begin (chain, graph), or a host of a fabric. `*` draws a host of a fabric
+        /// or a graph for each connection; it is the default in a fabric.
         from: Option<Node> = None,
-        /// Node or router where they end (chain, graph), or a host of a fabric. There `*`, the default, draws
-        /// one for each connection, other than `from`.
+        /// Node or router where they end (chain, graph), or a host of a fabric. `*` draws a host of a fabric or
+        /// a graph for each connection, other than `from`; it is the default in a fabric.
         to: Option<Node> = None,
         /// Name of the sending host, for queues that are fair among hosts (`cake`). Flows with the same
         /// name share the host. Default: the node of `from` in a graph, else one host per flow.

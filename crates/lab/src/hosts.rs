@@ -35,7 +35,7 @@ fn hosts(kind: TopologyKind, flows: &[&Flow]) -> Arc<[Hosts]> {
     };
     let in_graph =
         matches!(kind, TopologyKind::Graph | TopologyKind::LeafSpine | TopologyKind::FatTree);
-    let named = |node: &&Node| in_graph && node.0 != "*";
+    let named = |node: &&Node| in_graph && !node.is_any();
     let ends = flows.iter().map(|flow| {
         let from = flow.from.as_ref().filter(named).map(|node| node.0.clone());
         let to = flow.to.as_ref().filter(named).map(|node| node.0.clone());

@@ -1,14 +1,13 @@
 //! From a scenario to the links and flows of the simulated world.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_foreign::Settings;
 use weir_net::{Counting, DropTailConfig, Limit, LinkConfig, Numbering, Service};
 use weir_radio::NodeId;
 use weir_scene::topology::{
-    Access, Chain, Dumbbell, Edge, Graph, Hop, HostConfig, LabRouter, Relay, Route, Span,
-    Topology as Built, TopologyError, parking_lot_spans,
+    Access, Chain, Dumbbell, Hop, HostConfig, LabRouter, Relay, Route, Span, Topology as Built,
+    TopologyError, parking_lot_spans,
 };
 use weir_scene::{
     FabricSpec, FlowSpec, MeasureSpec, RadioPath, RunSpec, SpecError, TransportSpec, UdpConfig,
@@ -17,17 +16,17 @@ use weir_scene::{
 use weir_transport::Config;
 use weir_units::{BufferSize, Bytes, Duration, Rate};
 
-use crate::arrivals::{FabricHosts, FlowContext, arrivals};
-use crate::connections::ConnectionList;
+use crate::arrivals::{FlowContext, arrivals};
 use crate::direction::{Direction, FULL_PACKET, after, mean_rate, shape};
 use crate::error::Problem;
-use crate::fabric::{BuiltFabric, fabric, switches};
+use crate::fabric::{BuiltFabric, fabric};
 use crate::feedback::Feedback;
 use crate::flow::{Flow, Protocol};
+use crate::graph::{drawn_hosts, graph};
 use crate::hosts::name_hosts;
 use crate::queue::{self, Queue};
 use crate::scenario_file::ScenarioFile;
-use crate::topology::{GraphLink, RelayKind, Topology, TopologyKind};
+use crate::topology::{RelayKind, Topology, TopologyKind};
 
 /// How many scenarios this process has lowered.
 pub fn lowered() -> u64 {
@@ -70,18 +69,21 @@ pub(crate) fn lower(scenario: &ScenarioFile) -> Result<RunSpec, Problem> {
     let mut specs = Vec::with_capacity(flows.len());
     let mut routes = built.routes.into_iter();
     for (index, flow) in scenario.flow.iter().enumerate() {
+        let fabric = fabric.as_ref();
+        let place = FlowContext {
+            section: format!("flow.{index}.workload"),
+            end: scenario.measure.duration,
+            hosts: fabric.filter(|_| flow.workload.makes_connections()).and_then(|fabric| {
+                drawn_hosts(&scenario.topology, fabric.ends[specs.len()], &fabric.forwarding)
+            }),
+        };
         for (number, (name, route)) in flow.names().zip(&mut routes).enumerate() {
             let mut spec = flow_spec(flow, name, number as u64, route);
-            let listed = flow.workload.listed().zip(fabric.as_ref());
+            let listed = flow.workload.listed().zip(fabric);
             if let Some((list, fabric)) = listed {
                 let key = format!("flow.{index}.workload.list");
                 spec.workload = list.model(&key, &fabric.forwarding)?;
             } else if flow.workload.makes_connections() {
-                let place = FlowContext {
-                    section: format!("flow.{index}.workload"),
-                    end: scenario.measure.duration,
-                    hosts: fabric_hosts(&scenario.topology, flow),
-                };
                 spec.workload = arrivals(&flow.workload, &place, &spec, &built.links)?;
             }
             specs.push(spec);
@@ -159,8 +161,7 @@ fn network(topology: &Topology, flows: &[&Flow]) -> Result<BuiltNetwork, Problem
         TopologyKind::Dumbbell => dumbbell(topology, flows, access)?,
         TopologyKind::ParkingLot | TopologyKind::Chain => chain(topology, flows, access)?,
         TopologyKind::Graph => {
-            let graph = graph(topology, flows, access);
-            let fabric = switches(&graph, topology, flows);
+            let (graph, fabric) = graph(topology, flows, access)?;
             let built = graph.build().map_err(unbuildable)?;
             return Ok(BuiltNetwork { built, fabric });
         }
@@ -173,12 +174,6 @@ fn network(topology: &Topology, flows: &[&Flow]) -> Result<BuiltNetwork, Problem
         TopologyKind::Radio => Built::default(),
     };
     Ok(BuiltNetwork { built, fabric: None })
-}
-
-/// Between which hosts of a fabric the connections of a flow run.
-fn fabric_hosts(topology: &Topology, flow: &Flow) -> Option<FabricHosts> {
-    let hosts = topology.host_count();
-    topology.is_fabric().then(|| FabricHosts { hosts, ends: flow.fabric_ends(hosts) })
 }
 
 /// The bottleneck takes the delay that all flows have in common; what a flow has beyond that lies
@@ -208,43 +203,6 @@ fn chain(topology: &Topology, flows: &[&Flow], access: Access) -> Result<Built, 
     let spans = flows.iter().zip(defaults).map(|(flow, span)| ends(flow, &nodes).unwrap_or(span));
     let spans = spans.collect();
     Chain { hops: vec![hop; hops as usize], access, spans }.build().map_err(unbuildable)
-}
-
-fn graph(topology: &Topology, flows: &[&Flow], access: Access) -> Graph {
-    let nodes = topology.nodes();
-    let numbers: BTreeMap<&str, usize> = nodes.iter().map(String::as_str).zip(0..).collect();
-    let number = |name: &str| numbers.get(name).copied().unwrap_or_default();
-    let mut edges = Vec::new();
-    for link in &topology.link {
-        let (from, to) = (number(&link.from.0), number(&link.to.0));
-        let there = link_name(link, &link.from.0, &link.to.0, "");
-        let back = link_name(link, &link.to.0, &link.from.0, "-reverse");
-        edges.push(edge(link, there, from, to, graph_link(topology, link, &link.impair)));
-        if link.duplex {
-            edges.push(edge(
-                link,
-                back,
-                to,
-                from,
-                graph_link(topology, link, &Direction::default()),
-            ));
-        }
-    }
-    let span = |flow: &&Flow| match flow.workload.listed().and_then(ConnectionList::first) {
-        // An example.
-        Some([from, to]) => Some(Span { from: number(from), to: number(to) }),
-        None => ends(flow, &nodes),
-    };
-    let spans = flows.iter().filter_map(span).collect();
-    Graph { nodes: nodes.clone(), edges, access, spans }
-}
-
-fn link_name(link: &GraphLink, from: &str, to: &str, suffix: &str) -> String {
-    link.name.as_ref().map_or_else(|| format!("{from}-{to}"), |name| format!("{name}{suffix}"))
-}
-
-fn edge(link: &GraphLink, name: String, from: usize, to: usize, config: LinkConfig) -> Edge {
-    Edge { name, from, to, cost: link.cost, config, monitored: link.monitored }
 }
 
 /// The serial relay is one server for both directions; what else goes wrong in a direction happens
@@ -298,21 +256,6 @@ fn bottleneck(
     };
     direction.impair(&mut config, numbering);
     shape(&mut config, direction.burst.or(topology.burst));
-    config
-}
-
-fn graph_link(topology: &Topology, link: &GraphLink, direction: &Direction) -> LinkConfig {
-    let rate = direction.rate.unwrap_or(link.rate);
-    let written = direction.queue.as_ref().or(link.queue.as_ref());
-    let packet = FULL_PACKET + link.overhead;
-    let mut config = LinkConfig {
-        overhead: link.overhead,
-        feedback: link.feedback.as_ref().map(Feedback::config),
-        queue: queue::config(written, mean_rate(direction, rate), topology.rtt, packet),
-        ..LinkConfig::new(rate, link.delay)
-    };
-    direction.impair(&mut config, Numbering::Any);
-    shape(&mut config, direction.burst.or(link.burst));
     config
 }
 

@@ -1,6 +1,6 @@
 //! Section `[topology]`: the network between senders and receivers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Deserializer, Serialize};
 use weir_units::{BufferSize, Bytes, Duration, Rate};
@@ -73,7 +73,7 @@ section! {
         /// for each packet.
         routing: Routing = Routing::default() => SWITCHED,
         /// Memory of each switch, which its ports share, as in `{ total = "32mb", alpha = "1/8" }`; by default
-        /// ports share none. In a graph, a node is a switch if no flow begins or ends there.
+        /// ports share none. In a graph, a node is a switch if no flow begins or ends there, nor may draw it.
         buffer: Option<Buffer> = None => SWITCHED,
         /// Whether switches pause their neighbours before their `buffer` is full (priority flow control,
         /// IEEE 802.1Qbb): then they drop nothing.
@@ -201,18 +201,36 @@ impl<'de> Deserialize<'de> for Node {
     }
 }
 
+impl Node {
+    /// Whether it stands for any host.
+    pub(crate) fn is_any(&self) -> bool {
+        self.0 == "*"
+    }
+}
+
 impl Topology {
     /// Whether it is a fabric, whose flows may run between any hosts.
     pub(crate) fn is_fabric(&self) -> bool {
         matches!(self.kind, TopologyKind::LeafSpine | TopologyKind::FatTree)
     }
 
-    /// Number of hosts of a fabric.
+    /// Whether flows may draw hosts of it.
+    pub(crate) fn has_hosts(&self) -> bool {
+        self.is_fabric() || self.kind == TopologyKind::Graph
+    }
+
+    /// Number of hosts of a fabric or a graph.
     pub(crate) fn host_count(&self) -> u32 {
         match self.kind {
+            TopologyKind::Graph => self.graph_hosts().len() as u32,
             TopologyKind::FatTree => self.k * self.k * self.k / 4,
             _ => self.leaves.saturating_mul(self.hosts),
         }
+    }
+
+    /// Whether a node where flows may begin and end is a host.
+    pub(crate) fn is_host(&self, node: &Node) -> bool {
+        self.kind != TopologyKind::Graph || self.graph_hosts().contains(node.0.as_str())
     }
 
     /// The round trip that `bdp` refers to: of a fabric, between hosts that are farthest from each other.
@@ -244,6 +262,25 @@ impl Topology {
             }
             TopologyKind::Radio => (0..self.radio.nodes()).map(|node| node.to_string()).collect(),
         }
+    }
+
+    /// The nodes of a graph whose flows draw hosts, by number: the hosts come first.
+    pub(crate) fn hosts_first(&self) -> Vec<String> {
+        let hosts = self.graph_hosts();
+        let (mut nodes, others): (Vec<String>, Vec<String>) =
+            self.nodes().into_iter().partition(|node| hosts.contains(node.as_str()));
+        nodes.extend(others);
+        nodes
+    }
+
+    /// The hosts of a graph: the nodes that have one neighbour, over however many links.
+    fn graph_hosts(&self) -> BTreeSet<&str> {
+        let mut neighbours: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for GraphLink { from: Node(from), to: Node(to), .. } in &self.link {
+            neighbours.entry(from).or_default().insert(to);
+            neighbours.entry(to).or_default().insert(from);
+        }
+        neighbours.into_iter().filter(|(_, of)| of.len() == 1).map(|(node, _)| node).collect()
     }
 }
 

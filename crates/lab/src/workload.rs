@@ -24,10 +24,10 @@ kinds! {
         Rate(Messages) = "rate", "sends messages at a constant rate";
         OnOff(Periods) = "on-off", "sends at a rate or as much as it can, is silent, sends again";
         FlowSizes(Connections) = "flow-sizes", "makes connections at random times, with sizes from a distribution, at a load";
-        Incast(Incast) = "incast", "at random times, several hosts of a fabric send to one at once";
-        Permutation(Permutation) = "permutation", "every host of a fabric sends a number of bytes to another, and receives as many";
+        Incast(Incast) = "incast", "at random times, several hosts of a fabric or a graph send to one at once";
+        Permutation(Permutation) = "permutation", "every host of a fabric or a graph sends a number of bytes to another, and receives as many";
         Listed(Listed) = "connections", "makes connections that a file lists one by one, between nodes of a fabric or a graph";
-        AllReduce(AllReduce) = "all-reduce", "hosts of a fabric sum up their buffers, in a ring or a tree of connections that begin when others have ended";
+        AllReduce(AllReduce) = "all-reduce", "hosts of a fabric or a graph sum up their buffers, in a ring or a tree of connections that begin when others have ended";
     }
 }
 
@@ -101,7 +101,7 @@ section! {
         /// `google-rpc`, or a file in the scenario's folder. Each line of it has a size in bytes and the share of connections up to that size.
         sizes: Sizes = Sizes::default(),
         /// Average load of the slowest link on the route by the data packets of connections, each sent
-        /// once. In a fabric: of the hosts' links, or of the one host's where `from` or `to` is a host.
+        /// once. Where hosts are drawn: of the hosts' links, or of the one host's where `from` or `to` is a host.
         load: Ratio [above(Ratio::ZERO)] = Ratio::from_percent(60),
         /// Number of connections; by default those that arrive until the end.
         arrivals: Option<u64> [between(1, MAX_ARRIVALS)] = None,
@@ -148,7 +148,7 @@ section! {
         size: Bytes [message()] = Bytes(1_000_000),
         /// How buffers are passed on: in parts round a `ring`, or whole up a binary `tree` and down again.
         algorithm: Word<AllReduceAlgorithm> = Word(AllReduceAlgorithm::Ring),
-        /// Number of hosts (ranks); by default all of the fabric.
+        /// Number of hosts (ranks); by default all.
         hosts: Option<u32> [at_least(2)] = None,
         /// Which hosts, by rank: `host` takes the first by number, in that order, so that neighbours are below
         /// the same switch; `random` draws them and their order once for each flow.
@@ -214,6 +214,11 @@ impl Workload {
         self.model().is_none()
     }
 
+    /// Whether it decides itself between which hosts its connections run.
+    pub(crate) fn draws_hosts(&self) -> bool {
+        matches!(self, Self::Incast(_) | Self::Permutation(_) | Self::AllReduce(_))
+    }
+
     /// The connections that are listed one by one, if they are.
     pub(crate) fn listed(&self) -> Option<&ConnectionList> {
         match self {
@@ -263,13 +268,13 @@ impl Workload {
 }
 
 impl AllReduce {
-    /// What it does among the `hosts` of a fabric.
+    /// What it does among as many `hosts`.
     pub(crate) fn model(&self, hosts: u32) -> Collective {
         let (order, algorithm) = (self.order.0, self.algorithm.0);
         Collective { ranks: self.hosts.unwrap_or(hosts), hosts, order, algorithm }
     }
 
-    /// What its keys demand of a fabric with `hosts`.
+    /// What its keys demand of a network with `hosts`.
     pub(crate) fn check(&self, section: &str, hosts: u32) -> Checked {
         let key = |name: &str| format!("{section}.{name}");
         let model = self.model(hosts);

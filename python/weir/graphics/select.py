@@ -44,9 +44,22 @@ class Case:
         return self.scenario.get("topology", {}).get("kind") in FABRICS
 
     @property
+    def is_uniform(self) -> bool:
+        """Whether its connections have ends of their own: no link is meant as the bottleneck."""
+        flows = self.scenario.get("flow", ())
+        is_graph = self.scenario.get("topology", {}).get("kind") == "graph"
+        return self.is_fabric or (is_graph and any(_has_own_ends(flow) for flow in flows))
+
+    @property
     def stacks(self) -> tuple[str, ...]:
         """The stacks of its flows, each once."""
         return tuple(dict.fromkeys(str(flow["stack"]) for flow in self.scenario.get("flow", ())))
+
+
+def _has_own_ends(flow: Mapping[str, Any]) -> bool:
+    """Whether the connections of a flow of a graph run between hosts that are drawn or listed."""
+    is_listed = flow.get("workload", {}).get("kind") == "connections"
+    return is_listed or "*" in (flow.get("from"), flow.get("to"))
 
 
 def cases(results: Results) -> list[Case]:

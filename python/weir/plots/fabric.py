@@ -49,7 +49,7 @@ def drawing(results: Results, cases: Sequence[Case]) -> Figure | None:
 
 def slowdowns(results: Results, cases: Sequence[Case]) -> Figure | None:
     """Percentiles of slowdowns in groups of equal numbers of connections by size."""
-    shown = [case for case in shown_over_time(cases) if case.is_fabric]
+    shown = [case for case in shown_over_time(cases) if case.is_uniform]
     rows = [row for case in shown for row in _slowdowns(results, case)]
     if not rows:
         return None

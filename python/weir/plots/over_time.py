@@ -54,7 +54,7 @@ def goodput(results: Results, cases: Sequence[Case]) -> Figure | None:
         return None
     capacities = dict(bottlenecks(results).select("run", "capacity_mbps").iter_rows())
     for case in cases:
-        if case.is_fabric:  # the flows of one line cross many links
+        if case.is_uniform:  # the flows of one line cross many links
             capacities[case.typical] = None
     shown = _with_values(results, cases, pl.col("goodput_mbps").is_finite())
     end_s = times_end(results, shown)

@@ -7,6 +7,7 @@ mod common;
 mod docs;
 mod errors;
 mod fabric;
+mod graph_hosts;
 mod imports;
 mod library;
 mod memory;
