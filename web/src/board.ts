@@ -3,6 +3,7 @@ import { binsOfCharts, chartMakers, type Chart } from "./charts";
 import { element } from "./dom";
 import type { Shared } from "./gestures";
 import { SequenceView } from "./sequence";
+import { fabricOf, hasFlowPackets } from "./ports";
 import type { Store } from "./store";
 import { inTasks } from "./tasks";
 import { thinned } from "./thin";
@@ -28,6 +29,9 @@ export class Board {
   /** Makes the charts anew, of a store whose flows have these colours. */
   build(store: Store, colours: string[]): void {
     [this.store, this.colours] = [store, colours];
+    document.body.toggleAttribute("data-tabled", Boolean(store.about.is_tabled));
+    document.body.toggleAttribute("data-radio", Boolean(store.about.radio));
+    document.body.toggleAttribute("data-fabric", Boolean(fabricOf(store.about)));
     this.charts.forEach(({ plot }) => plot.destroy());
     element("charts").replaceChildren();
     const makers = chartMakers(element("charts"), store, colours, this.shared);
@@ -45,7 +49,7 @@ export class Board {
     });
     // Of a long recording all at once would stop the page.
     if (store.about.is_recorded) void inTasks([...steps, () => this.buildSequence()], () => charts === this.charts);
-    else [...steps, () => this.buildSequence()].forEach((step) => step());
+    else [...steps, () => this.buildSequence(), () => this.noteHidden()].forEach((step) => step());
   }
 
   /** The store has other values. */
@@ -55,7 +59,9 @@ export class Board {
     this.isFilled = true;
     const shown = this.detail(store);
     this.charts.forEach((chart) => chart.update(shown));
+    if (fabricOf(store.about) && !this.sequence) this.buildSequence();
     this.sequence?.update(store);
+    this.noteHidden();
     this.rescale();
   }
 
@@ -67,7 +73,7 @@ export class Board {
   /** Shows other times in the next frame. */
   zoom(range: [number, number] | undefined): void {
     const end = this.store?.about.duration_s ?? 1;
-    this.range = range && [Math.max(0, range[0]), Math.min(end, Math.max(range[1], range[0] + 1e-4))];
+    this.range = range && [Math.max(0, range[0]), Math.min(end, Math.max(range[1], range[0] + Math.min(1e-4, end / 1e3)))];
     this.isRescaled = false;
     this.isFilled &&= !this.store?.about.is_recorded;
   }
@@ -82,12 +88,23 @@ export class Board {
   resize(): void {
     for (const plot of this.plots) {
       const width = plot.root.parentElement?.clientWidth ?? plot.width;
-      if (width !== plot.width) plot.setSize({ width, height: plot.height });
+      if (width > 0 && width !== plot.width) plot.setSize({ width, height: plot.height });
     }
   }
 
   private get plots() {
     return [...this.charts, ...(this.sequence ? [this.sequence] : [])].map(({ plot }) => plot);
+  }
+
+  /** Says why charts are not there. */
+  private noteHidden(): void {
+    const parent = element("charts");
+    parent.querySelector("p")?.remove();
+    if (this.charts.every(({ plot }) => !plot.root.parentElement?.hidden)) return;
+    const note = document.createElement("p");
+    note.className = "legend";
+    note.textContent = "The connections of a workload have no samples: no charts of windows, round-trip times and rates.";
+    parent.append(note);
   }
 
   private buildSequence(): void {
@@ -98,10 +115,9 @@ export class Board {
     parent.querySelector("figure")?.remove();
     const flow = element<HTMLSelectElement>("flow").selectedIndex;
     const { is_tabled, radio } = store.about;
-    // The packets of a radio network are known by their frames only.
-    parent.hidden = Boolean(is_tabled || radio);
-    document.body.toggleAttribute("data-tabled", Boolean(is_tabled));
-    document.body.toggleAttribute("data-radio", Boolean(radio));
+    // The packets of a radio network are known by their frames only, those of a workload's connections by their links.
+    const isOfConnections = fabricOf(store.about) && !hasFlowPackets(store);
+    parent.hidden = Boolean(is_tabled || radio || isOfConnections);
     this.sequence = undefined;
     if (parent.hidden || !store.about.flows[flow]) return;
     this.sequence = new SequenceView(parent, store, flow, this.colours[flow], this.shared, this.follow);

@@ -1,6 +1,8 @@
 // Charts over time, with one cursor and one zoom.
 import uPlot from "uplot";
 import { bindGestures, SYNC, type Shared } from "./gestures";
+import { SHORT_S } from "./player";
+import { fabricOf, queuesOverTime } from "./ports";
 import type { FlowInfo, FlowSamples, QueueSamples, Store } from "./store";
 import { PALETTE, theme } from "./theme";
 import { isBinned } from "./thin";
@@ -33,6 +35,8 @@ const MOST_OF_GOODPUT = 3;
 /** Of the height of a phase, what lies between two of its lines, and all of them at most: a line is near its phase's name. */
 const PHASE_STEP = 0.12;
 const PHASE_SPREAD = 0.4;
+/** Links whose queues are drawn: of more than these, the ones with the longest queues. */
+const MOST_QUEUES = PALETTE.length;
 /** Of the first three links, the next three, and so on. */
 const LINK_DASHES = [undefined, [6, 4], [1, 3]];
 const HEIGHT = 205;
@@ -55,7 +59,7 @@ export function chartMakers(
   const specs: [name: string, title: string, unit: string, lines: Lines][] = [
     ["window", "Window", "kB", (s) => windows(s, colours)],
     ["rtt", "Round-trip time", "ms", (s) => roundTrips(s, colours)],
-    ["queue", "Queue", "kB", queues],
+    ["queue", queueTitle(store), "kB", queues],
     ["waiting", "Packets that wait at nodes", "packets", waiting],
     ["rates", "Goodput and pacing rate", "Mbit/s", (s) => rates(s, colours)],
     ["shares", "Share of goodput, stacked", "%", (s) => shares(s, colours)],
@@ -79,7 +83,34 @@ function absentFrom({ about }: Store): string[] {
 
 function makeChart(figure: HTMLElement, unit: string, lines: Lines, store: Store, shared: Shared): Chart {
   const first = lines(store);
-  const series = first.map((line) => ({
+  const options = baseOptions(figure.clientWidth, unit, shared);
+  const hasLimits = isBinned(store.about);
+  const drawn = seriesOf(first, hasLimits);
+  options.series.push(...drawn.series);
+  options.bands = drawn.bands;
+  if (figure.dataset.chart === "acked") options.scales!.y = {};
+  if (figure.dataset.chart === "phases") namePhases(options, store);
+  if (first.some((line) => line.isCut)) options.scales!.y = { range: (plot) => [0, topOf(plot, first) * 1.05 || 1] };
+  if (first.some((line) => line.fill)) options.scales!.y = { range: [0, 100] };
+  const dataOf = (lines: Line[], { about, simulated }: Store) => {
+    const data = aligned(lines, hasLimits);
+    figure.dataset.max = String(highest(data));
+    // Connections of a workload have no samples.
+    figure.hidden = fabricOf(about) !== undefined && simulated > 0 && isEmpty(data);
+    return data;
+  };
+  const plot = new uPlot(options, dataOf(first, store), figure);
+  const update = (next: Store) => {
+    const found = lines(next);
+    if (found.some(({ label }, at) => label !== plot.series[at + 1]?.label)) replaceSeries(plot, found, hasLimits);
+    plot.setData(dataOf(found, next), false);
+  };
+  return { plot, update };
+}
+
+/** The series of lines; with `limits`, two more for each, between which its range is filled. */
+function seriesOf(lines: Line[], limits: boolean): { series: uPlot.Series[]; bands: uPlot.Band[] } {
+  const series: uPlot.Series[] = lines.map((line) => ({
     label: line.label,
     stroke: line.colour,
     width: line.width ?? 1.5,
@@ -89,21 +120,28 @@ function makeChart(figure: HTMLElement, unit: string, lines: Lines, store: Store
     value: (plot: uPlot, value: number | null, at: number, row: number | null) =>
       value == null ? "–" : (line.fill ? value - below(plot, at, row) : value).toPrecision(4),
   }));
-  const options = baseOptions(figure.clientWidth, unit, shared);
-  options.series.push(...series);
-  const hasLimits = isBinned(store.about);
-  if (hasLimits) addBands(options, first);
-  if (figure.dataset.chart === "acked") options.scales!.y = {};
-  if (figure.dataset.chart === "phases") namePhases(options, store);
-  if (first.some((line) => line.isCut)) options.scales!.y = { range: (plot) => [0, topOf(plot, first) * 1.05 || 1] };
-  if (first.some((line) => line.fill)) options.scales!.y = { range: [0, 100] };
-  const dataOf = (lines: Line[]) => {
-    const data = aligned(lines, hasLimits);
-    figure.dataset.max = String(highest(data));
-    return data;
-  };
-  const plot = new uPlot(options, dataOf(first), figure);
-  return { plot, update: (next) => plot.setData(dataOf(lines(next)), false) };
+  const bands: uPlot.Band[] = [];
+  for (const { colour } of limits ? lines : []) {
+    // The first series of a plot is that of its times.
+    const low = series.length + 1;
+    const limit = { stroke: "transparent", width: 0, points: { show: false }, class: "limit" };
+    series.push({ ...limit }, { ...limit });
+    bands.push({ series: [low + 1, low], fill: `color-mix(in srgb, ${colour} 30%, transparent)` });
+  }
+  return { series, bands };
+}
+
+/** Other lines are shown: which queues are the longest has changed. */
+function replaceSeries(plot: uPlot, lines: Line[], limits: boolean): void {
+  plot.delBand(null);
+  for (let at = plot.series.length - 1; at > 0; at--) plot.delSeries(at);
+  const { series, bands } = seriesOf(lines, limits);
+  for (const one of series) plot.addSeries(one);
+  for (const band of bands) plot.addBand(band);
+}
+
+function isEmpty([, ...lines]: uPlot.AlignedData): boolean {
+  return lines.every((line) => Array.from(line).every((value) => value == null || Number.isNaN(value)));
 }
 
 /** The upper edge of the area below a stacked one. */
@@ -152,17 +190,6 @@ function levels({ data, valToPos }: uPlot, series: number, from: number, to: num
   return { stroke, fill: null, clip: null, band: null, flags: 1 };
 }
 
-/** Two more series per line, between which its range is filled. */
-function addBands(options: uPlot.Options, lines: Line[]): void {
-  options.bands = [];
-  for (const { colour } of lines) {
-    const low = options.series.length;
-    const limit = { stroke: "transparent", width: 0, points: { show: false }, class: "limit" };
-    options.series.push({ ...limit }, { ...limit });
-    options.bands.push({ series: [low + 1, low], fill: `color-mix(in srgb, ${colour} 30%, transparent)` });
-  }
-}
-
 /** A figure with its title; a screen reader gets the title as its name. */
 export function addFigure(parent: HTMLElement, title: string, unit: string): HTMLElement {
   const figure = document.createElement("figure");
@@ -178,13 +205,19 @@ export function addFigure(parent: HTMLElement, title: string, unit: string): HTM
 export function baseOptions(width: number, unit: string, shared: Shared): uPlot.Options {
   const colour = theme();
   const axis = { stroke: colour.soft, grid: { stroke: colour.grid, width: 1 }, ticks: { stroke: colour.grid } };
+  const isShort = shared.duration() < SHORT_S;
+  const inMs = { label: "time in ms", values: (_: uPlot, at: number[]) => at.map((time) => String(Number((time * 1e3).toPrecision(6)))) };
   return {
     width: Math.max(200, width),
     height: HEIGHT,
     scales: { x: { time: false }, y: { range: (_, min, max) => [Math.min(0, min ?? 0), (max ?? 0) * 1.05 || 1] } },
-    series: [{ label: "t (s)", value: (_: uPlot, value: number | null) => value?.toFixed(3) ?? "–" }],
+    series: [
+      isShort
+        ? { label: "t (ms)", value: (_: uPlot, value: number | null) => (value == null ? "–" : (value * 1e3).toFixed(4)) }
+        : { label: "t (s)", value: (_: uPlot, value: number | null) => value?.toFixed(3) ?? "–" },
+    ],
     axes: [
-      { ...axis, size: 28, label: "time in s", labelSize: 16 },
+      { ...axis, size: 28, label: "time in s", labelSize: 16, ...(isShort && inMs) },
       { ...axis, size: 60, label: unit, labelSize: 16 },
     ],
     legend: { live: true, markers: { width: 2, dash: markerDash } },
@@ -318,13 +351,37 @@ function roundTrips(store: Store, colours: string[]): Line[] {
   });
 }
 
+/** What the chart of queues shows: of many ports, some. */
+function queueTitle({ about }: Store): string {
+  const ports = about.links.filter((link) => link.is_monitored).length;
+  return ports > MOST_QUEUES ? `Queue: the ${MOST_QUEUES} of ${ports} ports with the highest peaks` : "Queue";
+}
+
 function queues(store: Store): Line[] {
-  const shown = store.about.links.flatMap((link, index) => (link.is_monitored ? [index] : []));
+  const { links } = store.about;
+  const shown = links.flatMap((link, index) => (link.is_monitored ? [index] : []));
+  const values = fabricOf(store.about) ? queuesOfPorts(store) : (link: number) => over(store.queues[link], "bytes", 1e-3);
+  const lines = shown.map((link) => ({ label: links[link].name, ...values(link) }));
+  if (lines.length > MOST_QUEUES) {
+    const longest = new Map(lines.map((line) => [line, line.values.reduce((most: number, value) => Math.max(most, value ?? 0), 0)]));
+    const first = lines.sort((a, b) => longest.get(b)! - longest.get(a)!).slice(0, MOST_QUEUES);
+    return first.map((line, at) => ({ ...line, colour: PALETTE[at] }));
+  }
   const { ink, soft, warn } = theme();
-  return shown.map((index, at) => {
+  return lines.map((line, at) => {
     const colour = [ink, soft, warn][at % 3];
-    const dash = LINK_DASHES[Math.floor(at / 3) % LINK_DASHES.length];
-    return { label: store.about.links[index].name, colour, dash, ...over(store.queues[index], "bytes", 1e-3) };
+    return { ...line, colour, dash: LINK_DASHES[Math.floor(at / 3) % LINK_DASHES.length] };
+  });
+}
+
+/** Queues of a fabric, from the ways of packets: samples are too far apart. */
+function queuesOfPorts(store: Store) {
+  const { times, bytes } = queuesOverTime(store);
+  // Nothing is known before the run.
+  const count = store.simulated > 0 ? times.length : 0;
+  return (link: number) => ({
+    times: times.subarray(0, count),
+    values: Array.from({ length: count }, (_, at): number | null => bytes[link][at] / 1000),
   });
 }
 

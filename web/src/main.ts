@@ -15,7 +15,7 @@ import { Guide } from "./guide";
 import { inWords, NetworkView } from "./network";
 import { hideNumbers, showNumbers } from "./outcome";
 import { explain } from "./packet";
-import { Player } from "./player";
+import { Player, SHORT_S } from "./player";
 import { ENDED, factsOf, Run } from "./run";
 import { command, scenarioText } from "./scenario";
 import { defaults, fromFragment, isByHand, overrides, toFragment, type Settings } from "./settings";
@@ -156,6 +156,7 @@ class Page {
   private showStore(store: Store): void {
     this.store = store;
     this.followed = undefined;
+    this.player.fit(store.about.duration_s);
     this.colours = stackColours(store.about.flows.map((flow) => flow.stack));
     this.showPacket();
     this.build();
@@ -283,7 +284,7 @@ class Page {
     const store = this.run!.store;
     const wanted = Math.min(time, store.simulated);
     if (!this.player.isPlaying && this.player.time < time) this.player.time = wanted;
-    element("status").textContent = `Simulating: ${store.simulated.toFixed(1)} of ${store.about.duration_s} s`;
+    element("status").textContent = `Simulating: ${lengthOf(store)} of ${store.about.duration_s} s`;
     this.redraw();
   }
 
@@ -291,7 +292,7 @@ class Page {
     const { store } = run;
     if (!this.player.isPlaying) this.player.seek(Math.max(time, this.player.time));
     element("status").textContent =
-      `${store.simulated.toFixed(1)} s simulated in ${(run.spent / 1000).toFixed(2)} s` +
+      `${lengthOf(store)} s simulated in ${(run.spent / 1000).toFixed(2)} s` +
       (run.isTruncated ? "; only the first packets are recorded" : "");
     element("facts").textContent = factsOf(run, this.controls.settings.seed);
     this.ended();
@@ -333,6 +334,12 @@ class Page {
     if (this.store?.about.is_tabled) this.explorer.show(this.board.range);
     clearTimeout(this.counted);
     this.counted = setTimeout(() => this.showNumbers(), NUMBERS_MS);
+  }
+
+  private zoomNear(): void {
+    const { time } = this.player;
+    const near = Math.min(NEAR_S, NEAR_SHARE * (this.store?.about.duration_s ?? 1));
+    this.zoom([time - near, time + near]);
   }
 
   private follow(packet: number | undefined): void {
@@ -401,7 +408,7 @@ class Page {
       player: this.player,
       step: (back) => this.step(back),
       jump: (what) => void this.jump(what),
-      showNear: () => this.zoom([this.player.time - NEAR_S, this.player.time + NEAR_S]),
+      showNear: () => this.zoomNear(),
       showAll: () => this.zoom(undefined),
       unfollow: () => this.follow(undefined),
       link: () => toFragment(this.controls.settings, this.player.time),
@@ -439,7 +446,14 @@ const NUMBERS_MS = 150;
 const REFILL_MS = 100;
 /** How much time around the one shown `Zoom here` shows, each way: some round trips. */
 const NEAR_S = 0.25;
+/** Of a short run at most this part of it. */
+const NEAR_SHARE = 0.25;
 const NAMES = { losses: "loss", marks: "mark", timeouts: "timeout" };
+
+/** Up to where a run has got, in seconds: of a short one with more digits. */
+function lengthOf({ simulated, about }: Store): string {
+  return simulated.toFixed(about.duration_s < SHORT_S ? 5 : 1);
+}
 
 void startCore().then(() => {
   const page = new Page();

@@ -1,5 +1,7 @@
 // The network as a picture: packets move along links and wait in queues.
+import { drawFabric, fabricInWords } from "./fabric";
 import { layOut, type Layout, type Segment } from "./layout";
+import { fabricOf } from "./ports";
 import { drawRadio, radioInWords, RADIO_GLOW_S } from "./radio";
 import { between, circle, cross, type Point } from "./shapes";
 import { Fate, Kind, type LinkInfo, type Store } from "./store";
@@ -54,6 +56,10 @@ export class NetworkView {
     if (store.frames) {
       const size = { width: this.width, height: this.height };
       this.drawn = drawRadio(context, store, size, time, isPlaying ? RADIO_GLOW_S * speed : 0, followed);
+      return;
+    }
+    if (fabricOf(store.about)) {
+      drawFabric(context, store, { width: this.width, height: this.height }, time);
       return;
     }
     this.layout.segments.forEach((segment, link) => {
@@ -320,6 +326,7 @@ function round(value: number): string {
 /** The picture in words. */
 export function inWords(store: Store, time: number): string {
   if (store.frames) return radioInWords(store, time);
+  if (fabricOf(store.about)) return fabricInWords(store, time);
   const queues = store.about.links.flatMap((link, at) => {
     if (!link.is_monitored) return [];
     const sample = store.queues[at].t.firstAbove(time) - 1;

@@ -36,7 +36,8 @@ export function flowNumbers(store: Store, from: number, to: number): FlowNumbers
 export function showNumbers(store: Store, colours: string[], [from, to]: [number, number]): void {
   const flows = flowNumbers(store, from, to);
   const box = element("outcome");
-  box.hidden = flows.length === 0;
+  // Of the connections of a workload nothing is known here.
+  box.hidden = flows.every((flow) => Object.values(flow).every((value) => typeof value === "string" || Number.isNaN(value)));
   box.querySelector("caption")!.textContent = `Flows, from ${seconds(from)} to ${seconds(to)} s`;
   const rows = flows.map((flow, index) => {
     const row = document.createElement("tr");

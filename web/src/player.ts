@@ -1,11 +1,20 @@
 // The time shown: it plays, stops, steps and jumps.
 
 /** Simulated seconds per second. */
-export const SPEEDS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10];
+export const SPEEDS = [0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10];
+
+const USUAL = 0.03;
+/** Slower speeds are for runs of milliseconds. */
+const SLOWEST_USUAL = 0.001;
+/** Below this length of a run times are in milliseconds. */
+export const SHORT_S = 0.1;
+/** A short run gets a speed of its own if it would be over sooner than this; it then takes at least PLAY_S. */
+const SHORTEST_PLAY_S = 1;
+const PLAY_S = 5;
 
 export class Player {
   time = 0;
-  speed = 0.03;
+  speed = USUAL;
   isPlaying = false;
   private last = 0;
 
@@ -33,6 +42,15 @@ export class Player {
   halt(time = this.time): void {
     this.isPlaying = false;
     this.seek(time);
+  }
+
+  /** A speed at which a run of this length can be watched. */
+  fit(duration: number): void {
+    if (duration >= SHORT_S) {
+      if (this.speed < SLOWEST_USUAL) this.speed = USUAL;
+    } else if (duration < this.speed * SHORTEST_PLAY_S) {
+      this.speed = SPEEDS.findLast((speed) => duration >= speed * PLAY_S) ?? SPEEDS[0];
+    }
   }
 
   /** Plays at the next faster or slower speed. */

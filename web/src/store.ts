@@ -132,8 +132,8 @@ export interface Columns {
 }
 
 export class Store {
-  // Packets, by number: the order of sending.
-  readonly flow = bytes();
+  // Packets, by number: the order of sending. Flows of a workload of many connections have numbers above a byte.
+  readonly flow = integers();
   readonly direction = bytes();
   readonly kind = bytes();
   readonly offset = floats();
@@ -157,6 +157,8 @@ export class Store {
   phases: string[] = [];
   /** Up to where the run has got, in seconds. */
   simulated = 0;
+  /** Up to where packets are recorded, in seconds: of a long run only the first ones are. */
+  recordedUntil = Infinity;
 
   constructor(readonly about: Description) {
     this.crossings = about.links.map(() => new Crossings());
@@ -303,4 +305,7 @@ export function takeRows(lab: Lab, store: Store): void {
   store.addEvents(JSON.parse(lab.take_events()) as RunEvent[]);
   store.phases = JSON.parse(lab.phases()) as string[];
   store.simulated = lab.now();
+  if (store.recordedUntil === Infinity && lab.is_truncated()) {
+    store.recordedUntil = store.sent.values[store.sent.length - 1] ?? store.simulated;
+  }
 }

@@ -1,7 +1,7 @@
 // Buttons and keys of the page, and the state of the player next to them.
 import { element } from "./dom";
 import { bindKeys } from "./keys";
-import { SPEEDS, type Player } from "./player";
+import { SHORT_S, SPEEDS, type Player } from "./player";
 import { chooseScheme, isDark } from "./theme";
 
 /** Events to go to. */
@@ -56,8 +56,9 @@ export function bindToolbar(actions: ToolbarActions): void {
 export function showPlayer({ time, speed, isPlaying }: Player, end: number): void {
   const scrub = element<HTMLInputElement>("scrub");
   scrub.max = String(end);
+  scrub.step = String(Math.min(1e-4, end / 1e3));
   scrub.value = String(time);
-  element("time").textContent = `${time.toFixed(4)} s`;
+  element("time").textContent = end < SHORT_S ? `${(time * 1e3).toFixed(4)} ms` : `${time.toFixed(4)} s`;
   element<HTMLSelectElement>("speed").value = String(speed);
   const play = element("play");
   play.textContent = isPlaying ? "⏸" : "▶";
