@@ -99,7 +99,8 @@ export class Board {
   /** Says why charts are not there. */
   private noteHidden(): void {
     const parent = element("charts");
-    parent.querySelector("p")?.remove();
+    // The charts have paragraphs of their own, for screen readers.
+    parent.querySelector(":scope > p")?.remove();
     if (this.charts.every(({ plot }) => !plot.root.parentElement?.hidden)) return;
     const note = document.createElement("p");
     note.className = "legend";
