@@ -45,7 +45,7 @@ export function drawFabric(context: CanvasRenderingContext2D, store: Store, size
   if (longest) drawLongest(context, store, longest, fabric, places, size, colour);
 }
 
-/** Where each node is below a legend of so many lines: every tier is spread evenly over the whole width. */
+/** Where each node is below a legend of this many lines: every tier is spread evenly over the whole width. */
 export function placesOf({ nodes }: Fabric, { width, height }: Size, lines: number): Point[] {
   const top = EDGE + LINE * lines + 28;
   const counts = nodes.reduce<number[]>((all, { tier }) => ((all[tier] = (all[tier] ?? 0) + 1), all), []);
