@@ -103,14 +103,14 @@ function drawNodes(context: CanvasRenderingContext2D, { nodes }: Fabric, places:
     const own = nodes.flatMap((node, place) => (node.tier === tier ? [{ name: node.name, ...places[place] }] : []));
     const apart = own.length > 1 ? own[1].x - own[0].x : Infinity;
     const side = Math.min(SQUARE, Math.max(2, apart * 0.7));
-    // Between two tiers names would lie on links: there they are beside their nodes.
+    // Between two tiers names would lie on links: there they are next to their nodes.
     const isBetween = tier > 0 && tier < tiers;
     const width = Math.max(...own.map(({ name }) => context.measureText(name).width));
     const every = stepOf(isBetween ? 2 * width + 40 : width + 6, apart);
     own.forEach(({ name, x, y }, at) => {
       context.fillStyle = colour.ink;
       context.fillRect(x - side / 2, y - side / 2, side, side);
-      // The first of many may have no space beside it: there is the name of the tier.
+      // The first of many may have no space next to it: there is the name of the tier.
       if (at % every !== 0 || (isBetween && every > 1 && at === 0)) return;
       context.textAlign = isBetween ? "right" : "center";
       const [left, base] = isBetween ? [x - side - 4, y + 4] : [x, tier === 0 ? y + GAP + 4 : y - GAP + 4];
