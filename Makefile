@@ -38,7 +38,7 @@ ifdef CI
 export CARGO_INCREMENTAL := 0
 endif
 
-.PHONY: help setup build foreign wheel wheel-aarch64 crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-trees bench-search bench-ui bench-report studies seeds docs site pictures lock clean
+.PHONY: help setup build foreign wheel wheel-aarch64 crates release demo test checks lint lint-rust lint-python lint-stubs test-rust test-python test-lab kernel test-kernel test-slow lab lab-test adapters fmt bench bench-instructions bench-udp bench-link bench-limits bench-dask bench-flood bench-kills bench-trees bench-search bench-ui bench-report studies seeds docs site pictures lock clean
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -186,6 +186,9 @@ fmt: $(TOOLS) ## Format the sources
 
 bench: $(NATIVE) ## Speed of the simulator, next to ns-3 where that is installed
 	$(BIN)/python -m bench
+
+bench-instructions: ## Instructions per packet of a release in five cases, next to those of before (needs valgrind)
+	cargo test --release --locked -p weir-sim --test all instructions -- --nocapture
 
 bench-udp: $(NATIVE) ## Speed of file transfers, next to the kernel's TCP (PEERS=--peers: and QUIC, SRT)
 	$(BIN)/python -m bench.udp $(PEERS)
