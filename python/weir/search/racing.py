@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, variance
 
-from weir.search.expressions import Constraint, Expression
+from weir.search.expressions import Expression
 from weir.search.loop import Loop, Measure, Question
 from weir.search.space import Keys, Point
 
@@ -43,12 +43,12 @@ class Objective:
     """Goals and bounds. The measures of a question are the goals, then the bounds."""
 
     goals: Sequence[Goal]
-    bounds: Sequence[Constraint] = ()
+    bounds: Sequence[Expression] = ()
 
     @property
     def measures(self) -> list[Measure]:
         """What is measured in each run."""
-        return [*(goal.expression.value for goal in self.goals), *(b.excess for b in self.bounds)]
+        return [one.value for one in (*(goal.expression for goal in self.goals), *self.bounds)]
 
 
 @dataclass(eq=False)
@@ -92,21 +92,19 @@ class Race:
             if (network, seed) not in one.values and not one.refused
         ]
         questions = [Question(one.keys, seed, self.networks[n]) for one, n, seed in missing]
-        for (one, *place), answer in zip(missing, self.loop.answers(questions), strict=True):
+        for (one, n, seed), answer in zip(missing, self.loop.answers(questions), strict=True):
             if answer.error or None in answer.values:
                 one.refused = answer.error or "a run has no value of a goal or a bound"
-            one.values[(place[0], place[1])] = answer.values
+            one.values[n, seed] = answer.values
 
     def set_scales(self, default: Candidate) -> None:
         """Values count relative to those of this candidate, if there are several networks."""
-        self.scales = [
-            [
-                abs(fmean(column)) or 1.0 if len(self.networks) > 1 and column else 1.0
-                for goal in range(len(self.objective.goals))
-                for column in [_column(default, network, goal)]
-            ]
-            for network in range(len(self.networks))
-        ]
+        networks, goals = range(len(self.networks)), range(len(self.objective.goals))
+        if len(networks) > 1:
+            means = [[fmean(_column(default, n, goal)) for goal in goals] for n in networks]
+            self.scales = [[abs(mean) or 1.0 for mean in row] for row in means]
+        else:
+            self.scales = [[1.0 for _ in goals] for _ in networks]
 
     def costs(self, one: Candidate, goal: int, most: int | None = None) -> list[float]:
         """By seed, the mean over the networks; less is better. `most` limits the seeds."""
@@ -119,6 +117,11 @@ class Race:
             )
             for seed in seeds
         ]
+
+    def by_seed(self, one: Candidate, goal: int) -> dict[int, float | None]:
+        """Its values of a goal, of each seed the mean; none if it cannot run."""
+        costs = [] if one.refused else self.costs(one, goal)
+        return dict(enumerate(self.objective.goals[goal].sign * cost for cost in costs))
 
     def violation(self, one: Candidate) -> float:
         """By how much bounds are broken, summed up; 0 if each network keeps all."""
@@ -156,16 +159,12 @@ class Race:
         With several goals front by front, and in a front those with the most space around them
         first (Deb et al. 2002).
         """
-        scored = [
-            (s, n, one)
-            for n, one in enumerate(candidates)
-            if (s := self.score(one, most)) is not None
-        ]
-        ordered = [one for *_, one in sorted(scored, key=lambda entry: entry[:2])]
+        scored = {one: s for one in candidates if (s := self.score(one, most)) is not None}
+        ordered = sorted(scored, key=scored.__getitem__)
         if len(self.objective.goals) == 1:
             return ordered
-        valid = [one for s, _, one in scored if s < _INVALID]
-        broken = [one for one in ordered if one not in valid]
+        valid = [one for one, score in scored.items() if score < _INVALID]
+        broken = [one for one in ordered if scored[one] >= _INVALID]
         fronts: list[Candidate] = []
         while valid:
             front = self.front(valid, most)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from weir.comparison.contrasts import RELEVANT
 from weir.running.execution import Execution
 from weir.scenario.sweep import points
 from weir.search.engine import Evolution
-from weir.search.expressions import Constraint, Expression
+from weir.search.expressions import Expression
 from weir.search.loop import BUDGET, FRESH, Budget, Tell, opened, shown
 from weir.search.problem import Problem, held_out
 from weir.search.racing import FIRST_SEEDS, Candidate, Goal, Objective, Race, hypervolume
@@ -93,7 +93,7 @@ class TuneOptions:
         most = self.maximise or (() if self.minimise else (_USUAL,))
         goals = [Goal(Expression.parse(text), -1) for text in most]
         goals += [Goal(Expression.parse(text), 1) for text in self.minimise]
-        return Objective(goals, [Constraint.parse(text) for text in self.subject_to])
+        return Objective(goals, [Expression.bound(text) for text in self.subject_to])
 
 
 @dataclass(frozen=True)
@@ -149,9 +149,8 @@ def tune(
     """
     objective, budget = options.objective(), Budget.parse(options.budget)
     networks = list(points(problem.sweep))
-    others = [
-        one for one in points(held_out(problem.sweep, options.held_out)) if one not in networks
-    ]
+    judging = points(held_out(problem.sweep, options.held_out))
+    others = [one for one in judging if one not in networks]
     identity = {
         "space": [(one.key, one.template) for one in problem.space.keys],
         "networks": [networks, others],
@@ -238,54 +237,43 @@ def _judged(
     options: TuneOptions,
 ) -> list[Judged]:
     """The candidates on fresh seeds, with p-values that allow for their number."""
-    judges = []
-    for networks in (race.networks, others):
-        judge = Race(race.loop, race.objective, networks, race.seed + FRESH, race.relevant)
-        again = [Candidate(one.keys) for one in chosen] if networks else []
-        judge.measure(again, options.fresh)
-        if again:
-            judge.set_scales(again[0])
-        judges.append((judge, again))
-    (fresh, again), (other, elsewhere) = judges
-    found = []
+    goals, found = race.objective.goals, []
+    fresh, again = _measured_again(race, race.networks, chosen, options.fresh)
+    other, elsewhere = _measured_again(race, others, chosen, options.fresh)
     for number, one in enumerate(chosen):
-        for index, goal in enumerate(race.objective.goals):
-            has_default = default is not None and number > 0
+        has_default = default is not None and number > 0
+        for index, goal in enumerate(goals):
+            value, usual = (fresh.by_seed(again[n], index) for n in (number, 0))
+            there, usual_there = (other.by_seed(elsewhere[n], index) for n in (number, 0))
             found.append(
                 Judged(
                     one.keys,
                     one is default,
                     goal,
-                    mean_interval(_by_seed(fresh, again[number], index).values()),
-                    _difference(fresh, again, number, index) if has_default else None,
-                    _difference(other, elsewhere, number, index)
-                    if has_default and others
-                    else None,
+                    mean_interval(value.values()),
+                    paired_difference(value, usual) if has_default else None,
+                    paired_difference(there, usual_there) if has_default and others else None,
                     goal.sign * fmean(race.costs(one, index)),
                     not again[number].refused and fresh.violation(again[number]) == 0,
                 )
             )
-    return list(_adjusted(found))
+    p_values = [one.difference.p_value if one.difference else None for one in found]
+    adjusted = iter(holm([p for p in p_values if p is not None]))
+    return [
+        one if p_value is None else replace(one, adjusted_p=next(adjusted))
+        for one, p_value in zip(found, p_values, strict=True)
+    ]
 
 
-def _by_seed(race: Race, one: Candidate, goal: int) -> dict[int, float | None]:
-    if one.refused:
-        return {}
-    sign = race.objective.goals[goal].sign
-    return dict(enumerate(sign * cost for cost in race.costs(one, goal)))
-
-
-def _difference(race: Race, candidates: Sequence[Candidate], number: int, goal: int) -> Difference:
-    own, default = (_by_seed(race, candidates[n], goal) for n in (number, 0))
-    return paired_difference(own, default)
-
-
-def _adjusted(found: Sequence[Judged]) -> Iterator[Judged]:
-    raw = [None if one.difference is None else one.difference.p_value for one in found]
-    left = iter(holm([p for p in raw if p is not None]))
-    for one, p_value in zip(found, raw, strict=True):
-        adjusted = None if p_value is None else next(left)
-        yield Judged(**{**vars(one), "adjusted_p": adjusted})
+def _measured_again(
+    race: Race, networks: Sequence[Keys], chosen: Sequence[Candidate], seeds: int
+) -> tuple[Race, list[Candidate]]:
+    """The candidates on seeds that the search did not see, relative to the first one."""
+    judge = Race(race.loop, race.objective, networks, race.seed + FRESH, race.relevant)
+    again = [Candidate(one.keys) for one in chosen]
+    judge.measure(again, seeds)
+    judge.set_scales(again[0])
+    return judge, again
 
 
 def _hypervolume(found: Sequence[Judged], goals: int) -> float | None:
