@@ -12,7 +12,7 @@ and Nelder 1989, §9.2.4: overdispersion).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, variance
@@ -31,6 +31,7 @@ from weir.search.space import Bounds, Gene, Keys, Point, Space
 _SEEDS = 3
 _FINAL_SEEDS = 6
 _BATCH = 18
+_MOST_BATCHES = 10 * _BATCH + 1
 _NU = 4.0
 _WILKS = 3.84
 _NEAR = 3 * _WILKS
@@ -86,10 +87,6 @@ class Setting:
     samples: dict[Cell, list[float]] = field(default_factory=dict)
     refused: str = ""
 
-    def means(self) -> dict[Cell, float]:
-        """The mean of each cell."""
-        return {cell: fmean(values) for cell, values in self.samples.items()}
-
 
 @dataclass(frozen=True)
 class Fit:
@@ -97,17 +94,18 @@ class Fit:
 
     key: str
     best: str
-    low: str = ""
-    high: str = ""
-    choices: Sequence[str] = ()
-    is_open: bool = False
-    """Whether all values of the bounds are as good: it cannot be distinguished."""
+    low: str | None
+    high: str | None
+    choices: Sequence[str]
+    """Of a list, in place of both ends."""
+    distinguished: bool
+    """False if all values of the bounds are as good."""
 
     @property
     def words(self) -> str:
         """What is known of it."""
         what = f"any of {', '.join(self.choices)}" if self.choices else f"{self.low} to {self.high}"
-        if self.is_open:
+        if not self.distinguished:
             return f"{self.key} cannot be distinguished: {what} fits as well"
         if self.low == self.high and not self.choices:
             return f"{self.key} = {self.best}"
@@ -175,30 +173,29 @@ class _Search:
         self.spread: dict[Cell, float] = {}
         """The standard deviation of each cell's runs, as a share of the mean."""
 
+    @property
+    def valid(self) -> list[Setting]:
+        """Those that can run."""
+        return [one for one in self.tried.values() if not one.refused]
+
     def run(self, tell: Tell) -> None:
         """Asks, runs, tells, until the budget is spent."""
-        space, number = self.space, 0
-        while True:
-            engine = Evolution(space.genes, self.options.seed + 7919 * number)
-            known = [one for one in self.tried.values() if not one.refused]
-            if known:
-                engine.tell([s.point for s in known], [self.misfit(s) for s in known])
+        for number in range(_MOST_BATCHES):
+            engine = Evolution(self.space.genes, self.options.seed + 7919 * number)
+            engine.tell([one.point for one in self.valid], [self.misfit(one) for one in self.valid])
             new = [self._setting(point) for point in engine.ask(_BATCH)]
             self._measure(new, _SEEDS, self.options.seed)
-            self._set_spread(self.tried.values())
-            valid = [one for one in self.tried.values() if not one.refused]
-            if not valid:
+            self._set_spread(self.valid)
+            if not self.valid:
                 raise InputError(f"no setting can run; the first: {new[0].refused}")
-            best = min(valid, key=self.misfit)
+            best = min(self.valid, key=self.misfit)
             tell(f"{self.loop.runs} runs, {len(self.tried)} settings, best: {shown(best.keys)}")
-            number += 1
-            if self.loop.is_spent or number > _BATCH * 10:
+            if self.loop.is_spent:
                 return
 
-    def misfit(self, one: Setting, *, held_out: bool = False) -> float:
+    def misfit(self, one: Setting) -> float:
         """Minus twice the log likelihood of the cells of the search, but for a constant."""
-        found = self.residuals(one)
-        own = [z for cell, z in found.items() if cell.is_held_out == held_out]
+        own = [z for cell, z in self.residuals(one).items() if not cell.is_held_out]
         return (_NU + 1) * math.fsum(math.log1p(z * z / _NU) for z in own)
 
     def residuals(self, one: Setting) -> dict[Cell, float]:
@@ -214,11 +211,9 @@ class _Search:
 
     def judged(self) -> Explained:
         """Measures the best ones again with fresh seeds, finds the ends of their ranges."""
-        valid = sorted((s for s in self.tried.values() if not s.refused), key=self.misfit)
+        valid = sorted(self.valid, key=self.misfit)
         near = [s for s in valid if self.misfit(s) <= self.misfit(valid[0]) + _NEAR]
-        final = [Setting(s.point, s.keys) for s in near[:_MOST_FINAL]]
-        self._measure(final, _FINAL_SEEDS, self.options.seed + FRESH)
-        final = [one for one in final if not one.refused]
+        final = self._finally([Setting(s.point, s.keys) for s in near[:_MOST_FINAL]])
         self._set_spread(final)
         best = min(final, key=self.misfit)
         for _ in range(_POLISHED):
@@ -236,7 +231,7 @@ class _Search:
         return Explained(
             self.table,
             best,
-            [fit for gene in range(len(self.space.genes)) if (fit := self._fit(gene, equal, best))],
+            [self._fit(position, equal, best) for position in range(len(self.space.genes))],
             self.residuals(best),
             ranges,
             [cell for cell in cells if min(abs(z[cell]) for z in every) > 2],
@@ -252,7 +247,7 @@ class _Search:
         limit = self._limit(best)
         for position, gene in enumerate(self.space.genes):
             if not gene.is_number:
-                count = max(2, len(gene.choices))
+                count = len(gene.choices)
                 others = [self._moved(best, position, (n + 0.5) / count) for n in range(count)]
                 found += self._finally(others)
                 continue
@@ -297,7 +292,7 @@ class _Search:
 
     def _setting(self, point: Point) -> Setting:
         keys = self.space.at(point)
-        return self.tried.setdefault(repr(sorted(keys.items())), Setting(point, keys))
+        return self.tried.setdefault(repr(keys), Setting(point, keys))
 
     def _measure(self, settings: Sequence[Setting], seeds: int, first: int) -> None:
         missing = [s for s in dict.fromkeys(settings) if not s.samples and not s.refused]
@@ -318,34 +313,27 @@ class _Search:
                 else:
                     one.samples.setdefault(cell, []).append(value)
 
-    def _set_spread(self, settings: Iterable[Setting]) -> None:
+    def _set_spread(self, settings: Sequence[Setting]) -> None:
         """The spread of each cell, pooled over the settings: the root of the mean variance."""
-        valid = [one for one in settings if not one.refused]
         for cell in self.table.cells:
             shares = [
                 variance(s.samples[cell]) / mean**2
-                for s in valid
+                for s in settings
                 if (mean := fmean(s.samples[cell])) != 0
             ]
             self.spread[cell] = math.sqrt(fmean(shares)) if shares else 0.0
 
-    def _fit(self, position: int, equal: Sequence[Setting], best: Setting) -> Fit | None:
-        gene = self.space.genes[position]
-        key = self.space.name(position)
-        if gene.is_switch:
-            kept = sorted({one.point[position] >= 0.5 for one in equal})
-            words = tuple("set" if one else "not set" for one in kept)
-            own = "set" if best.point[position] >= 0.5 else "not set"
-            return Fit(f"{key}?", own, choices=words, is_open=len(words) == 2)
-        if gene.choices:
-            found = {gene.text(one.point[position]) for one in equal}
-            kept_choices = tuple(one for one in gene.choices if one in found)
-            is_open = len(kept_choices) == len(gene.choices)
-            return Fit(key, gene.text(best.point[position]), choices=kept_choices, is_open=is_open)
-        places = sorted(one.point[position] for one in equal)
-        is_open = _covered(gene, places)
+    def _fit(self, position: int, equal: Sequence[Setting], best: Setting) -> Fit:
+        gene, key = self.space.genes[position], self.space.name(position)
         own = gene.text(best.point[position])
-        return Fit(key, own, gene.text(places[0]), gene.text(places[-1]), is_open=is_open)
+        places = sorted(one.point[position] for one in equal)
+        if gene.is_number:
+            low, high = gene.text(places[0]), gene.text(places[-1])
+            return Fit(key, own, low, high, (), not _covered(gene, places))
+        found = {gene.text(place) for place in places}
+        kept = tuple(one for one in gene.choices if one in found)
+        name = f"{key}?" if gene.is_switch else key
+        return Fit(name, own, None, None, kept, kept != gene.choices)
 
 
 def _covered(gene: Gene, places: Sequence[float]) -> bool:
@@ -359,18 +347,7 @@ def as_json(found: Explained) -> dict[str, Any]:
     """The answer for JSON."""
     return {
         "settings": dict(found.best.keys),
-        "fits": [
-            {
-                "key": fit.key,
-                "best": fit.best,
-                "low": fit.low or None,
-                "high": fit.high or None,
-                "choices": list(fit.choices),
-                "distinguished": not fit.is_open,
-                "words": fit.words,
-            }
-            for fit in found.fits
-        ],
+        "fits": [{**vars(fit), "words": fit.words} for fit in found.fits],
         "fitting": {
             "searched": list(found.fitting(held_out=False)),
             "held_out": list(found.fitting(held_out=True)),
@@ -381,13 +358,12 @@ def as_json(found: Explained) -> dict[str, Any]:
 
 
 def _rows(found: Explained) -> Iterator[dict[str, Any]]:
-    means = found.best.means()
     for cell in found.table.cells:
         yield {
             "keys": dict(found.table.rows[cell.row]),
             "metric": found.table.columns[cell.column].text,
             "published": cell.value,
-            "measured": means[cell],
+            "measured": fmean(found.best.samples[cell]),
             "residual": found.residuals[cell],
             "held_out": cell.is_held_out,
             "fitted_by_some": cell not in found.unfit,

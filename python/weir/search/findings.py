@@ -11,13 +11,13 @@ from typing import Any
 
 from weir.base.errors import InputError
 from weir.kernel import receiver
-from weir.scenario.source import SIM, Overrides, Source
+from weir.scenario.source import SIM, Effective, Overrides, Source
 from weir.scenario.toml import toml
 from weir.search import space as spaces
 from weir.search.expressions import Expression
 from weir.search.goals import Hunt
 from weir.search.loop import shown
-from weir.search.space import Keys, Space
+from weir.search.space import Keys, Space, Templates
 from weir.statistics.intervals import Estimate
 
 JUDGES = 5
@@ -42,7 +42,7 @@ class Target:
     def of(
         cls,
         hunt: Hunt,
-        keys: Mapping[str, str | Sequence[str]],
+        keys: Templates,
         sets: Overrides,
         world: str,
         scenario: Source | None = None,
@@ -66,9 +66,8 @@ class Target:
         source = source.in_world(world)
         reference = None
         if goal.old:
-            keys_of_old = (*source.overrides, ("flow.0.stack", hunt.filled(goal.old)))
-            other = goal.old_world or world
-            reference = replace(source, overrides=keys_of_old, world=SIM).in_world(other)
+            old = source.with_override("flow.0.stack", hunt.filled(goal.old))
+            reference = old.in_world(goal.old_world or world)
         if goal.old_world:
             flows = range(len(source.effective().fields["flow"]))
             hosts = receiver.hosts_of_guest().items()
@@ -89,6 +88,11 @@ class Target:
     def score(self, value: float | None) -> float | None:
         """A value as a cost: less is worse for the stack."""
         return None if value is None else self.sign * value
+
+    @property
+    def sources(self) -> list[Source]:
+        """The scenario, and the reference's."""
+        return [self.source] if self.reference is None else [self.source, self.reference]
 
     @property
     def crosses_worlds(self) -> bool:
@@ -119,11 +123,13 @@ class Finding:
     runs: int
     """Runs of the search itself."""
     runs_until_found: int | None
-    checks: int
     without: Mapping[str, float | None]
     """The value with each key at its default: those that matter change it."""
-    stacks: Sequence[str]
     journal: str
+
+    def scenario(self, source: Source | None = None) -> Effective:
+        """The network, also with the reference as its source."""
+        return (source or self.target.source).at(self.keys, list(self.keys.values()))
 
     @property
     def sentence(self) -> str:
@@ -145,13 +151,13 @@ class Finding:
 
 def scenario_text(finding: Finding, source: Source | None = None) -> str:
     """The scenario file: the goal's scenario with the keys that matter, or that of a reference."""
-    source, keys = source or finding.target.source, finding.keys
+    source = source or finding.target.source
     data = tomllib.loads(source.text)
-    for key, value in (*source.overrides, *keys.items()):
+    for key, value in (*source.overrides, *finding.keys.items()):
         _set(data, key.split("."), value)
     data["name"] = f"{finding.target.name}-found"
     text = f"# {finding.sentence}\n" + toml(data)
-    wanted = source.at(keys, list(keys.values())).fields
+    wanted = finding.scenario(source).fields
     own = Source(text, "found").effective().fields
     if any(own[part] != wanted[part] for part in ("topology", "flow", "measure")):
         return toml({**wanted, "name": data["name"]})  # a key that only an override can write
@@ -193,7 +199,7 @@ def conform_text(finding: Finding, command: str) -> str:
         command=command,
         goal=target.name,
         title=json.dumps(f"Found by weir search: {target.about}", ensure_ascii=False),
-        stack=json.dumps(finding.stacks[0]),
+        stack=json.dumps(finding.scenario().stacks[0]),
         scenario=scenario_text(finding),
         about=json.dumps(target.about, ensure_ascii=False),
         seeds=JUDGES,
@@ -248,9 +254,8 @@ def _set(data: dict[str, Any], path: Sequence[str], value: str) -> None:
         if isinstance(inner, list):
             inner = inner[int(name)]
         else:
-            following = inner.get(name)
-            if isinstance(following, str):  # a queue's size becomes its limit
-                inner[name] = {"limit": following}
+            if isinstance(inner.get(name), str):  # a queue's size becomes its limit
+                inner[name] = {"limit": inner[name]}
             inner = inner.setdefault(name, {})
     inner[path[-1]] = _value(value)
 
@@ -263,7 +268,8 @@ def _value(text: str) -> Any:
 
 
 def lines_of(finding: Finding) -> Iterator[str]:
-    """What of the network matters, key by key."""
+    """What was found, and what of the network matters, key by key."""
+    yield f"{finding.sentence}."
     for key, value in finding.without.items():
         shown = "no value" if value is None else f"{value:.3g}"
         yield f"Without {key}={finding.keys[key]}: {shown}"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 from weir.base.errors import InputError, unknown
 from weir.base.options import MEASUREMENT, Option
+from weir.search.expressions import Expression
 from weir.search.space import Bounds
 
 IN_TURN = ("starve", "stall", "harm", "bufferbloat", "unfair")
@@ -27,7 +28,7 @@ class Weakness:
     space: Mapping[str, str]
     expression: str
     sign: int
-    threshold: float
+    threshold: float | None
     """From which value on it is found."""
     against: str
     """The second stack, or the reference's, unless another is given; empty for the same one."""
@@ -140,3 +141,27 @@ def hunts(words: Sequence[str], stack: str | None, against: str | None) -> list[
             raise InputError(unknown("goal", one, WEAKNESSES))
     chosen = [WEAKNESSES[one] for one in words or IN_TURN]
     return [Hunt(one, stack, against or one.against or stack) for one in chosen]
+
+
+def own(aim: Aim) -> Hunt:
+    """The goal of an expression of the user's own, over the networks of a named goal.
+
+    Raises:
+        InputError: it is not valid, or a stack is missing.
+    """
+    if aim.minimise is not None and aim.maximise is not None:
+        raise InputError("--minimise and --maximise: one search looks for one of them")
+    if aim.stack is None and aim.scenario is None:
+        raise InputError("name a stack (--stack) or a scenario (--scenario)")
+    expression = Expression.parse(aim.minimise or aim.maximise or "")
+    if expression.has_reference and aim.against is None:
+        raise InputError("old(…) needs the reference's stack: --against STACK")
+    goal = replace(
+        WEAKNESSES["starve" if aim.against is not None else "bufferbloat"],
+        about=f"{'least' if aim.minimise else 'most'} {expression.text}",
+        expression=expression.text,
+        sign=1 if aim.minimise else -1,
+        threshold=None,
+        old="{against}" if expression.has_reference else "",
+    )
+    return Hunt(goal, aim.stack or "", aim.against or "")

@@ -32,6 +32,11 @@ class Answer:
     values: Sequence[float | None]
     error: str = ""
 
+    @property
+    def value(self) -> float | None:
+        """The first of them."""
+        return self.values[0] if self.values else None
+
 
 @dataclass
 class Journal:

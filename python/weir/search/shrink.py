@@ -36,7 +36,7 @@ class Shrinker:
         """The simplest keys that still fail."""
         best = dict(keys)
         for _ in range(_MOST_ROUNDS):
-            before = dict(best)
+            before = best
             for step in (_without_keys, _without_items, _rounder):
                 best = self._apply(step, best)
             if best == before:
@@ -48,17 +48,12 @@ class Shrinker:
         self, step: Callable[[dict[str, str]], Iterator[dict[str, str]]], best: dict[str, str]
     ) -> dict[str, str]:
         """Restarts a step after each success, as what is left has changed."""
-        progress = True
-        while progress:
-            progress = False
-            for tried in step(best):
-                if self._still(tried):
-                    best, progress = tried, True
-                    break
+        while (simpler := next(filter(self._still, step(best)), None)) is not None:
+            best = simpler
         return best
 
     def _still(self, keys: dict[str, str]) -> bool:
-        name = repr(sorted(keys.items()))
+        name = repr(keys)
         if name not in self._known:
             if self.checks >= self.most:
                 return False

@@ -37,6 +37,8 @@ Bounds = Annotated[
 ]
 Point = tuple[float, ...]
 """One number from 0 to 1 per gene."""
+Templates = Mapping[str, str | Sequence[str]]
+"""Keys of a scenario with ranges in their values, or with lists of values."""
 Keys = Mapping[str, str]
 """Keys of a scenario with their values as text."""
 
@@ -75,7 +77,7 @@ class Gene:
     @property
     def is_number(self) -> bool:
         """Whether near points are alike."""
-        return not self.choices and not self.is_switch
+        return not self.choices
 
     def value(self, place: float) -> float:
         """The number at a place from 0 to 1, as it is written."""
@@ -162,7 +164,7 @@ class Space:
             yield ", ".join(gene.spelled(value) for value in sorted(values))
 
 
-def space(keys: Mapping[str, str | Sequence[str]]) -> Space:
+def space(keys: Templates) -> Space:
     """The space of keys with ranges; a list of values is one of them each.
 
     Raises:
@@ -175,7 +177,7 @@ def space(keys: Mapping[str, str | Sequence[str]]) -> Space:
         switch = None
         if name.endswith("?"):
             switch = len(genes)
-            genes.append(Gene(is_switch=True))
+            genes.append(Gene(choices=("not set", "set"), is_switch=True))
         if isinstance(value, str):
             parts = _template(key, value, genes)
         else:
@@ -209,11 +211,6 @@ def split(overrides: Overrides) -> tuple[dict[str, str | Sequence[str]], Overrid
         if _PLACE.search(value):
             varied[key] = value
     return varied, tuple(pair for pair in overrides if pair[0] not in varied)
-
-
-def seconds(text: str) -> float:
-    """A time in seconds."""
-    return _native.parse_quantity("time", text)
 
 
 def _flat(
