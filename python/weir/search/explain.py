@@ -20,13 +20,12 @@ from typing import Annotated, Any
 
 from weir import _native
 from weir.base.errors import InputError
-from weir.base.options import MEASUREMENT, Option
 from weir.running.execution import Execution
 from weir.scenario.source import Source
 from weir.search.engine import Evolution
-from weir.search.loop import BUDGET, FRESH, Budget, Loop, Question, Tell, opened, shown
+from weir.search.loop import BUDGET, FRESH, Loop, Question, Tell, opened, shown
 from weir.search.published import Cell, Table
-from weir.search.space import Bounds, Gene, Keys, Point, Space
+from weir.search.space import Bounds, Gene, Keys, Point, Space, option
 
 _SEEDS = 3
 _FINAL_SEEDS = 6
@@ -50,20 +49,17 @@ _WHOLE = 0.9
 class ExplainOptions:
     """How long is searched, and how exact the model is taken to be."""
 
-    published: Annotated[
-        Path | None, Option("Published numbers, as CSV.", MEASUREMENT, metavar="FILE")
-    ] = None
+    published: Annotated[Path | None, option("Published numbers, as CSV.", metavar="FILE")] = None
     space: Bounds = None
     budget: Annotated[str, BUDGET] = "5000"
     tolerance: Annotated[
         str,
-        Option(
+        option(
             "How far model and paper may differ where all settings are right.",
-            MEASUREMENT,
             metavar="SHARE",
         ),
     ] = "2%"
-    seed: Annotated[int, Option("Random seed.", MEASUREMENT, min=0)] = 1
+    seed: Annotated[int, option("Random seed.", min=0)] = 1
 
     @property
     def share(self) -> float:
@@ -149,13 +145,13 @@ def explain(
     Raises:
         InputError, ScenarioError: a key is not valid, or no setting can run.
     """
-    budget, measures = Budget.parse(options.budget), [c.value for c in table.columns]
+    measures = [column.value for column in table.columns]
     identity = {
         "space": [(one.key, one.template) for one in space.keys],
         "table": [repr(table.rows), [c.text for c in table.columns], repr(table.cells)],
         "options": repr(options),
     }
-    with opened("explain", identity, [source], measures, budget, how) as loop:
+    with opened("explain", identity, [source], measures, options.budget, how) as loop:
         search = _Search(loop, table, space, options)
         search.run(tell)
         found = search.judged()
@@ -225,15 +221,13 @@ class _Search:
         equal = [s for s in final if self.misfit(s) <= self._limit(best)]
         every = [self.residuals(s) for s in (*final, *valid)]
         cells = self.table.cells
-        ranges = {
-            c: (min(z), max(z)) for c in cells if (z := [self.residuals(s)[c] for s in equal])
-        }
+        fitting = {cell: [self.residuals(s)[cell] for s in equal] for cell in cells}
         return Explained(
             self.table,
             best,
             [self._fit(position, equal, best) for position in range(len(self.space.genes))],
             self.residuals(best),
-            ranges,
+            {cell: (min(z), max(z)) for cell, z in fitting.items()},
             [cell for cell in cells if min(abs(z[cell]) for z in every) > 2],
             len(equal),
             len(self.tried),
@@ -304,9 +298,7 @@ class _Search:
         ]
         answers = self.loop.answers([question for *_, question in questions])
         for (one, row, _), answer in zip(questions, answers, strict=True):
-            for cell in self.table.cells:
-                if cell.row != row or one.refused:
-                    continue
+            for cell in (c for c in self.table.cells if c.row == row and not one.refused):
                 value = None if answer.error else answer.values[cell.column]
                 if value is None:
                     one.refused = answer.error or f"{self.table.name(cell)} has no value"

@@ -84,9 +84,8 @@ class Observation:
             parts = {part: self.metric(part) for part in own.value.meta.root_names()}
             return _selected(pl.DataFrame([parts], dict.fromkeys(parts, pl.Float64)), own.value)
         if own.total is not None or own.table in ("runs", "sharing"):
-            return _selected(
-                self.tables["summary"], own.total if own.total is not None else own.value
-            )
+            value = own.value if own.total is None else own.total
+            return _selected(self.tables["summary"], value)
         found = _selected(self.tables["flows"], own.value)
         if found is None and own.pooled is not None:
             return _selected(self.tables["requests"], own.pooled)

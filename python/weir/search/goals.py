@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from weir.base.errors import InputError, unknown
-from weir.base.options import MEASUREMENT, Option
 from weir.search.expressions import Expression
-from weir.search.space import Bounds
+from weir.search.space import Bounds, option
 
 IN_TURN = ("starve", "stall", "harm", "bufferbloat", "unfair")
 """The goals of a search that names none."""
@@ -30,12 +29,12 @@ class Weakness:
     sign: int
     threshold: float | None
     """From which value on it is found."""
-    against: str
+    against: str = ""
     """The second stack, or the reference's, unless another is given; empty for the same one."""
-    old: str
+    old: str = ""
     """The stack of the reference run; empty if there is none."""
-    old_world: str
-    keeps_time: bool
+    old_world: str = ""
+    keeps_time: bool = False
     """Whether the scenario's time is part of the goal."""
 
 
@@ -43,43 +42,42 @@ class Weakness:
 class Aim:
     """What a search is about."""
 
-    stack: Annotated[
-        str | None, Option("Stack to find the weakness of.", MEASUREMENT, metavar="STACK")
-    ] = None
+    stack: Annotated[str | None, option("Stack to find the weakness of.", metavar="STACK")] = None
     against: Annotated[
         str | None,
-        Option(
+        option(
             "Stack of the second flow, or of the reference.",
-            MEASUREMENT,
             metavar="STACK",
             default_text="the same one",
         ),
     ] = None
     scenario: Annotated[
         Path | None,
-        Option("Scenario in place of the goal's, with {space}.", MEASUREMENT, metavar="FILE"),
+        option("Scenario in place of the goal's, with {space}.", metavar="FILE"),
     ] = None
     space: Bounds = None
     minimise: Annotated[
         str | None,
-        Option("Expression to minimise in place of a goal.", MEASUREMENT, metavar="EXPRESSION"),
+        option("Expression to minimise in place of a goal.", metavar="EXPRESSION"),
     ] = None
     maximise: Annotated[
         str | None,
-        Option("Expression to maximise in place of a goal.", MEASUREMENT, metavar="EXPRESSION"),
+        option("Expression to maximise in place of a goal.", metavar="EXPRESSION"),
     ] = None
     until: Annotated[
         float | None,
-        Option(
+        option(
             "Value of the expression at which the search ends: from there on it counts as found.",
-            MEASUREMENT,
             metavar="VALUE",
             default_text="the goal's",
         ),
     ] = None
-    keep_time: Annotated[
-        bool, Option("Shrink neither duration nor warm-up of the scenario.", MEASUREMENT)
-    ] = False
+    keep_time: Annotated[bool, option("Shrink neither duration nor warm-up of the scenario.")] = (
+        False
+    )
+
+
+_OPTIONAL = ("against", "old", "old_world", "keeps_time")
 
 
 def _read() -> dict[str, Weakness]:
@@ -94,10 +92,7 @@ def _read() -> dict[str, Weakness]:
             goal.get("minimise") or goal["maximise"],
             1 if "minimise" in goal else -1,
             goal["from"],
-            goal.get("against", ""),
-            goal.get("old", ""),
-            goal.get("old_world", ""),
-            goal.get("keeps_time", False),
+            **{key: goal[key] for key in _OPTIONAL if key in goal},
         )
         for name, goal in data["goal"].items()
     }

@@ -10,13 +10,12 @@ from typing import Annotated
 
 from weir import _native
 from weir.base.errors import InputError
-from weir.base.options import MEASUREMENT, Option
 from weir.running.execution import Execution
 from weir.search.engine import Evolution
 from weir.search.findings import JUDGES, Finding, Target, as_json
-from weir.search.loop import BUDGET, FRESH, Budget, Loop, Question, Tell, opened
+from weir.search.loop import BUDGET, FRESH, Loop, Question, Tell, opened
 from weir.search.shrink import Shrinker
-from weir.search.space import Keys, Point
+from weir.search.space import Keys, Point, option
 from weir.statistics.intervals import mean_interval
 
 _BATCH = 16
@@ -39,16 +38,14 @@ class SearchOptions:
     """How long is searched, and how."""
 
     budget: Annotated[str, BUDGET] = "3000"
-    seed: Annotated[int, Option("Random seed.", MEASUREMENT, min=0)] = 1
-    stop: Annotated[bool, Option("End a search as soon as the failure is found.", MEASUREMENT)] = (
+    seed: Annotated[int, option("Random seed.", min=0)] = 1
+    stop: Annotated[bool, option("End a search as soon as the failure is found.")] = True
+    shrink: Annotated[bool, option("Leave out of the scenario what the failure does not need.")] = (
         True
     )
-    shrink: Annotated[
-        bool, Option("Leave out of the scenario what the failure does not need.", MEASUREMENT)
-    ] = True
-    random: Annotated[
-        bool, Option("Draw every network at random, to compare the search with.", MEASUREMENT)
-    ] = False
+    random: Annotated[bool, option("Draw every network at random, to compare the search with.")] = (
+        False
+    )
 
 
 def search(
@@ -59,14 +56,13 @@ def search(
     Raises:
         InputError, ScenarioError: a key is not valid, or no network can run.
     """
-    budget = Budget.parse(options.budget)
     identity = {
         "goal": [target.name, target.expression.text, target.sign, target.threshold],
         "space": [(one.key, one.template) for one in target.space.keys],
         "options": repr(options),
     }
     measures = [target.expression.value]
-    with opened("search", identity, target.sources, measures, budget, how) as loop:
+    with opened("search", identity, target.sources, measures, options.budget, how) as loop:
         hunt = _Search(loop, target, options)
         hunt.run(tell)
         finding = hunt.judged(tell)
@@ -238,9 +234,9 @@ def measured(
     target: Target, keys: Keys, seeds: int, how: Execution
 ) -> tuple[list[float | None], str]:
     """The value on one network on fresh seeds, and why it cannot run where it has none."""
-    budget, measures = Budget(runs=1, seconds=None), [target.expression.value]
+    measures = [target.expression.value]
     identity = {"goal": target.name, "keys": dict(keys), "seeds": seeds}
-    with opened("search", identity, target.sources, measures, budget, how) as loop:
+    with opened("search", identity, target.sources, measures, "1", how) as loop:
         answers = loop.answers([Question(keys, FRESH + n) for n in range(seeds)])
         loop.journal.finish({"command": "measure", "values": [one.values for one in answers]})
     return [one.value for one in answers], next((one.error for one in answers if one.error), "")

@@ -20,6 +20,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -29,11 +30,11 @@ from weir.base.errors import InputError
 from weir.base.options import MEASUREMENT, Option
 from weir.scenario.source import Overrides, is_stack, split_list
 
+option = partial(Option, group=MEASUREMENT)
+"""An option of a search."""
 Bounds = Annotated[
     Path | None,
-    Option(
-        "File of bounds: keys of the scenario with ranges and lists.", MEASUREMENT, metavar="FILE"
-    ),
+    option("File of bounds: keys of the scenario with ranges and lists.", metavar="FILE"),
 ]
 Point = tuple[float, ...]
 """One number from 0 to 1 per gene."""
