@@ -117,7 +117,6 @@ def test_a_journal_without_its_end_is_read(tmp_path: Path) -> None:
     again = Journal.open(tmp_path, "search", {"a": 1}, resume=True)
     assert again.answers == {"one": Answer([1.5, None])}
     assert again.end_batch(0, 99.0) == 2.5, "the time of the first call counts"
-    again.close()
     with pytest.raises(InputError, match="nothing to resume"):
         Journal.open(tmp_path, "search", {"a": 2}, resume=True)
 

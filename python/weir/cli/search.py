@@ -102,18 +102,16 @@ def _targets(
 ) -> list[Target]:
     scenario = None if aim.scenario is None else read(aim.scenario)
     if aim.minimise is not None or aim.maximise is not None:
-        own = Target.of(goals.own(aim), keys, sets, world, scenario)
-        targets = [replace(own, name="worst")]
+        wanted = [goals.own(aim)]
     else:
-        hunts = goals.hunts(words, aim.stack, aim.against)
-        targets = [Target.of(one, keys, sets, world, scenario) for one in hunts]
+        wanted = goals.hunts(words, aim.stack, aim.against)
+    if aim.until is not None and not math.isfinite(aim.until):
+        raise InputError(f"--until {aim.until}: {aim.until} is not allowed; a number is needed")
     if aim.until is not None:
-        if not math.isfinite(aim.until):
-            raise InputError(f"--until {aim.until}: {aim.until} is not allowed; a number is needed")
-        targets = [replace(target, threshold=aim.until) for target in targets]
+        wanted = [replace(goal, threshold=aim.until) for goal in wanted]
     if aim.keep_time:
-        targets = [replace(target, keeps_time=True) for target in targets]
-    return targets
+        wanted = [replace(goal, keeps_time=True) for goal in wanted]
+    return [Target.of(goal, keys, sets, world, scenario) for goal in wanted]
 
 
 def _write(finding: Finding, how: Execution, note: Tell, *, has_picture: bool) -> None:

@@ -1,16 +1,7 @@
 """Expressions over the metrics of a run, as `share("copa")` or `goodput - old(goodput)`.
 
-| part | is |
-|---|---|
-| `goodput_mbps`, `goodput` | a metric of `weir list metrics`, also without its unit |
-| `goodput_mbps("copa")` | a column of the flows with this name, stack or controller: mean |
-| `share("copa")` | the goodput of these flows over that of all flows |
-| `flows.timeouts` | a column of every flow: for `min`, `max`, `mean` and `sum` |
-| `links.drops`, `runs.utilisation` | a column of the bottleneck, or of the run |
-| `old(…)` | the same of the reference run with the same seed |
-| `+ - * / **`, `abs`, `log`, `sqrt`, `min`, `max` | as in Python |
-
-A run without a value of one part has none of the whole.
+The table in docs/search/README.md says what each part is. A run without a value of one part has
+none of the whole.
 """
 
 from __future__ import annotations
@@ -156,7 +147,7 @@ def _tree(text: str) -> ast.expr | None:
 
 
 def _part(text: str, node: ast.expr) -> _Part:
-    """What a part stands for; refuses what is not in the table above."""
+    """What a part stands for; refuses what is not in the table of docs/search/README.md."""
     match node:
         case ast.Constant(value=int() | float() as number):
             return lambda _: number

@@ -15,7 +15,7 @@ from weir.scenario.source import SIM, Effective, Overrides, Source
 from weir.scenario.toml import toml
 from weir.search import space as spaces
 from weir.search.expressions import Expression
-from weir.search.goals import Hunt
+from weir.search.goals import Weakness
 from weir.search.loop import shown
 from weir.search.space import Keys, Space, Templates
 from weir.statistics.intervals import Estimate
@@ -28,20 +28,16 @@ JUDGES = 5
 class Target:
     """What a search looks for: the scenario, its space, and a score."""
 
-    name: str
-    about: str
+    goal: Weakness
     source: Source
     space: Space
     expression: Expression
-    sign: int
-    threshold: float | None
     reference: Source | None = None
-    keeps_time: bool = False
 
     @classmethod
     def of(
         cls,
-        hunt: Hunt,
+        goal: Weakness,
         keys: Templates,
         sets: Overrides,
         world: str,
@@ -52,42 +48,32 @@ class Target:
         Raises:
             InputError: it compares worlds, and `world` is not the simulator.
         """
-        goal = hunt.goal
         if goal.old_world and world != SIM:
             raise InputError(f"{goal.name} runs each network in both worlds; leave out --world")
         stated = {key for key, _ in sets}
         own = {k: v for k, v in goal.space.items() if k.removesuffix("?") not in stated}
-        source = Source(hunt.filled(goal.scenario), goal.name, sets)
+        source = replace(goal.scenario, overrides=sets)
         if scenario is not None:
             number = len(scenario.effective().fields["flow"])
-            stacks = zip(range(number), (hunt.stack, hunt.against), strict=False)
+            stacks = zip(range(number), (goal.stack, goal.against), strict=False)
             own_stacks = tuple((f"flow.{n}.stack", stack) for n, stack in stacks if stack)
             source = replace(scenario, overrides=(*own_stacks, *scenario.overrides, *sets))
         source = source.in_world(world)
         reference = None
         if goal.old:
-            old = source.with_override("flow.0.stack", hunt.filled(goal.old))
+            old = source.with_override("flow.0.stack", goal.old)
             reference = old.in_world(goal.old_world or world)
         if goal.old_world:
             flows = range(len(source.effective().fields["flow"]))
             hosts = receiver.hosts_of_guest().items()
             own_hosts = tuple((f"flow.{n}.{key}", value) for n in flows for key, value in hosts)
             source = replace(source, overrides=(*own_hosts, *source.overrides))
-        return cls(
-            goal.name,
-            hunt.filled(goal.about),
-            source,
-            spaces.space(keys or own),
-            Expression.parse(goal.expression),
-            goal.sign,
-            goal.threshold,
-            reference,
-            goal.keeps_time,
-        )
+        space, expression = spaces.space(keys or own), Expression.parse(goal.expression)
+        return cls(goal, source, space, expression, reference)
 
     def score(self, value: float | None) -> float | None:
         """A value as a cost: less is worse for the stack."""
-        return None if value is None else self.sign * value
+        return None if value is None else self.goal.sign * value
 
     @property
     def sources(self) -> list[Source]:
@@ -101,9 +87,9 @@ class Target:
 
     def is_found(self, value: float | None) -> bool:
         """Whether a value is beyond the threshold."""
-        if value is None or self.threshold is None:
+        if value is None or self.goal.threshold is None:
             return False
-        return self.sign * (value - self.threshold) <= 0
+        return self.goal.sign * (value - self.goal.threshold) <= 0
 
 
 @dataclass(frozen=True)
@@ -134,19 +120,18 @@ class Finding:
     @property
     def sentence(self) -> str:
         """What was found, in words."""
-        text = self.target.expression.text
+        goal, text = self.target.goal, self.target.expression.text
         if self.value.mean is None:
-            return f"{self.target.name}: nothing was found; no network has a value of {text}"
+            return f"{goal.name}: nothing was found; no network has a value of {text}"
         value = f"{text} is {self.value.mean:.3g} with {shown(self.keys)}"
-        if self.target.threshold is None:
-            return f"{self.target.about} in {self.runs} runs: {value}"
+        if goal.threshold is None:
+            return f"{goal.about} in {self.runs} runs: {value}"
         many = f"{self.shown} of {self.seeds} seeds"
         if self.is_found:
             runs = self.runs if self.runs_until_found is None else self.runs_until_found
-            return f"{self.target.name}: found after {runs} runs, in {many}: {value}"
-        none = f"{self.target.name}: not found in {self.runs} runs"
-        limit = f"beyond {self.target.threshold:g} in {many}"
-        return f"{none}; the worst, {limit}: {value}"
+            return f"{goal.name}: found after {runs} runs, in {many}: {value}"
+        none = f"{goal.name}: not found in {self.runs} runs"
+        return f"{none}; the worst, beyond {goal.threshold:g} in {many}: {value}"
 
 
 def scenario_text(finding: Finding, source: Source | None = None) -> str:
@@ -155,7 +140,7 @@ def scenario_text(finding: Finding, source: Source | None = None) -> str:
     data = tomllib.loads(source.text)
     for key, value in (*source.overrides, *finding.keys.items()):
         _set(data, key.split("."), value)
-    data["name"] = f"{finding.target.name}-found"
+    data["name"] = f"{finding.target.goal.name}-found"
     text = f"# {finding.sentence}\n" + toml(data)
     wanted = finding.scenario(source).fields
     own = Source(text, "found").effective().fields
@@ -193,20 +178,20 @@ origin = {sentence}
 
 def conform_text(finding: Finding, command: str) -> str:
     """A suite of `weir conform` with one case: the failure does not show."""
-    target, old = finding.target, finding.target.reference
+    target, goal, old = finding.target, finding.target.goal, finding.target.reference
     stack = "" if old is None else f'stack = "{dict(old.overrides)["flow.0.stack"]}"'
     return _SUITE.format(
         command=command,
-        goal=target.name,
-        title=json.dumps(f"Found by weir search: {target.about}", ensure_ascii=False),
+        goal=goal.name,
+        title=json.dumps(f"Found by weir search: {goal.about}", ensure_ascii=False),
         stack=json.dumps(finding.scenario().stacks[0]),
         scenario=scenario_text(finding),
-        about=json.dumps(target.about, ensure_ascii=False),
+        about=json.dumps(goal.about, ensure_ascii=False),
         seeds=JUDGES,
         variants="" if old is None else f"[case.variant.now]\n[case.variant.old]\n{stack}",
         expression=json.dumps(target.expression.text),
-        side="low" if target.sign > 0 else "high",
-        limit=target.threshold if target.threshold is not None else finding.value.mean,
+        side="low" if goal.sign > 0 else "high",
+        limit=goal.threshold if goal.threshold is not None else finding.value.mean,
         sentence=json.dumps(finding.sentence, ensure_ascii=False),
         against="" if old is None else 'of = "now"\nagainst = ["old"]',
     )
@@ -214,11 +199,12 @@ def conform_text(finding: Finding, command: str) -> str:
 
 def as_json(finding: Finding) -> dict[str, Any]:
     """The finding for JSON."""
+    goal = finding.target.goal
     return {
-        "goal": finding.target.name,
+        "goal": goal.name,
         "expression": finding.target.expression.text,
-        "direction": "minimise" if finding.target.sign > 0 else "maximise",
-        "threshold": finding.target.threshold,
+        "direction": "minimise" if goal.sign > 0 else "maximise",
+        "threshold": goal.threshold,
         "found": finding.is_found,
         "value": finding.value.as_json(),
         "shown": [finding.shown, finding.seeds],

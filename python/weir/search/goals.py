@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from weir.base.errors import InputError, unknown
+from weir.scenario.source import Source
 from weir.search.expressions import Expression
 from weir.search.space import Bounds, option
 
@@ -23,7 +24,7 @@ class Weakness:
 
     name: str
     about: str
-    scenario: str
+    scenario: Source
     space: Mapping[str, str]
     expression: str
     sign: int
@@ -36,6 +37,17 @@ class Weakness:
     old_world: str = ""
     keeps_time: bool = False
     """Whether the scenario's time is part of the goal."""
+    stack: str = ""
+
+    def of(self, stack: str, against: str) -> Weakness:
+        """The goal for a stack, with the names of both in its texts."""
+
+        def filled(text: str) -> str:
+            return text.replace("{stack}", stack).replace("{against}", against)
+
+        scenario = replace(self.scenario, text=filled(self.scenario.text))
+        about, old = filled(self.about), filled(self.old)
+        return replace(self, about=about, scenario=scenario, old=old, stack=stack, against=against)
 
 
 @dataclass(frozen=True)
@@ -87,7 +99,7 @@ def _read() -> dict[str, Weakness]:
         name: Weakness(
             name,
             goal["about"],
-            data["scenario"][goal["scenario"]],
+            Source(data["scenario"][goal["scenario"]], name),
             {key: text for part in goal["space"] for key, text in data["space"][part].items()},
             goal.get("minimise") or goal["maximise"],
             1 if "minimise" in goal else -1,
@@ -101,20 +113,7 @@ def _read() -> dict[str, Weakness]:
 WEAKNESSES: Mapping[str, Weakness] = _read()
 
 
-@dataclass(frozen=True)
-class Hunt:
-    """One goal for one stack."""
-
-    goal: Weakness
-    stack: str
-    against: str
-
-    def filled(self, text: str) -> str:
-        """A text with the stacks in place of their names."""
-        return text.replace("{stack}", self.stack).replace("{against}", self.against)
-
-
-def hunts(words: Sequence[str], stack: str | None, against: str | None) -> list[Hunt]:
+def hunts(words: Sequence[str], stack: str | None, against: str | None) -> list[Weakness]:
     """The goals that the words of a command line stand for.
 
     Raises:
@@ -124,21 +123,21 @@ def hunts(words: Sequence[str], stack: str | None, against: str | None) -> list[
     if name == "regress":
         if len(rest) != 2:
             raise InputError("regress takes two stacks: weir search regress OLD NEW")
-        return [Hunt(WEAKNESSES[name], rest[1], rest[0])]
+        return [WEAKNESSES[name].of(rest[1], rest[0])]
     if stack is None:
         raise InputError("name a stack, as in weir search starve --stack copa")
     if name == "disagree":
         if sorted(rest) not in ([], ["kernel", "sim"]):
             raise InputError(f"disagree {' '.join(rest)}: only 'sim kernel' can be compared")
-        return [Hunt(WEAKNESSES[name], stack, stack)]
+        return [WEAKNESSES[name].of(stack, stack)]
     for one in words:
         if one not in WEAKNESSES:
             raise InputError(unknown("goal", one, WEAKNESSES))
     chosen = [WEAKNESSES[one] for one in words or IN_TURN]
-    return [Hunt(one, stack, against or one.against or stack) for one in chosen]
+    return [one.of(stack, against or one.against or stack) for one in chosen]
 
 
-def own(aim: Aim) -> Hunt:
+def own(aim: Aim) -> Weakness:
     """The goal of an expression of the user's own, over the networks of a named goal.
 
     Raises:
@@ -151,12 +150,13 @@ def own(aim: Aim) -> Hunt:
     expression = Expression.parse(aim.minimise or aim.maximise or "")
     if expression.has_reference and aim.against is None:
         raise InputError("old(…) needs the reference's stack: --against STACK")
-    goal = replace(
-        WEAKNESSES["starve" if aim.against is not None else "bufferbloat"],
+    basis = WEAKNESSES["starve" if aim.against is not None else "bufferbloat"]
+    return replace(
+        basis.of(aim.stack or "", aim.against or ""),
+        name="worst",
         about=f"{'least' if aim.minimise else 'most'} {expression.text}",
         expression=expression.text,
         sign=1 if aim.minimise else -1,
         threshold=None,
-        old="{against}" if expression.has_reference else "",
+        old=aim.against if aim.against is not None and expression.has_reference else "",
     )
-    return Hunt(goal, aim.stack or "", aim.against or "")

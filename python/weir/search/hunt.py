@@ -56,12 +56,12 @@ def search(
     Raises:
         InputError, ScenarioError: a key is not valid, or no network can run.
     """
+    goal, measures = target.goal, [target.expression.value]
     identity = {
-        "goal": [target.name, target.expression.text, target.sign, target.threshold],
+        "goal": [goal.name, target.expression.text, goal.sign, goal.threshold],
         "space": [(one.key, one.template) for one in target.space.keys],
         "options": repr(options),
     }
-    measures = [target.expression.value]
     with opened("search", identity, target.sources, measures, options.budget, how) as loop:
         hunt = _Search(loop, target, options)
         hunt.run(tell)
@@ -204,14 +204,14 @@ class _Search:
 
     def _needed(self, score: float | None) -> float | None:
         """The score that a simpler scenario has to keep; None for the threshold."""
-        threshold = self.target.threshold
-        if score is None or (threshold is not None and score <= self.target.sign * threshold):
+        threshold, sign = self.target.goal.threshold, self.target.goal.sign
+        if score is None or (threshold is not None and score <= sign * threshold):
             return None
         return score * _KEPT if score < 0 else score / _KEPT
 
     def _times(self) -> dict[str, str]:
         """Duration and warm-up as keys to be shortened, unless the goal needs them as they are."""
-        if self.target.keeps_time:
+        if self.target.goal.keeps_time:
             return {}
         measure = self.target.source.effective().fields["measure"]
         found = {}
@@ -235,7 +235,7 @@ def measured(
 ) -> tuple[list[float | None], str]:
     """The value on one network on fresh seeds, and why it cannot run where it has none."""
     measures = [target.expression.value]
-    identity = {"goal": target.name, "keys": dict(keys), "seeds": seeds}
+    identity = {"goal": target.goal.name, "keys": dict(keys), "seeds": seeds}
     with opened("search", identity, target.sources, measures, "1", how) as loop:
         answers = loop.answers([Question(keys, FRESH + n) for n in range(seeds)])
         loop.journal.finish({"command": "measure", "values": [one.values for one in answers]})

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from weir import _native
 from weir.base.disk import write_errors, write_text
@@ -54,8 +54,7 @@ class Journal:
             write_text(file, "".join(whole).rstrip("\n"))
         for line in filter(str.strip, whole):
             self._read(line)
-        with write_errors(path):
-            self._file = file.open("a", encoding="utf-8")
+        self._file: IO[str] | None = None
 
     @classmethod
     def open(cls, root: Path, verb: str, identity: Mapping[str, Any], *, resume: bool) -> Journal:
@@ -94,10 +93,7 @@ class Journal:
         if number < len(self.elapsed):
             return self.elapsed[number]
         self.elapsed.append(elapsed_s)
-        self._write({"elapsed_s": elapsed_s})
-        with write_errors(self.path):
-            self._file.flush()
-            os.fsync(self._file.fileno())
+        self._write({"elapsed_s": elapsed_s}, is_last=True)
         return elapsed_s
 
     def finish(self, answer: Mapping[str, Any]) -> None:
@@ -107,11 +103,17 @@ class Journal:
 
     def close(self) -> None:
         """Writes what is in memory."""
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def _write(self, row: Mapping[str, Any], *, is_last: bool = False) -> None:
         with write_errors(self.path):
+            if self._file is None:
+                self._file = (self.path / _FILE).open("a", encoding="utf-8")
             self._file.write(json.dumps(row) + "\n")
+            if is_last:
+                self._file.flush()
+                os.fsync(self._file.fileno())
 
     def _read(self, line: str) -> None:
         try:

@@ -7,6 +7,7 @@ which order, and whether it was there before.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
@@ -51,8 +52,8 @@ class Question:
 class Budget:
     """Runs, or seconds."""
 
-    runs: int | None
-    seconds: float | None
+    runs: float = math.inf
+    seconds: float = math.inf
 
     @classmethod
     def parse(cls, text: str) -> Budget:
@@ -62,10 +63,10 @@ class Budget:
             InputError: it is neither.
         """
         if text.isdecimal() and int(text) > 0:
-            return cls(int(text), None)
+            return cls(runs=int(text))
         with suppress(ValueError):
             if (seconds := _native.parse_quantity("time", text)) > 0:
-                return cls(None, seconds)
+                return cls(seconds=seconds)
         raise InputError(
             f"--budget {text}: a number of runs as 2000, or a time as 20min, is needed"
         )
@@ -94,9 +95,7 @@ class Loop:
     @property
     def is_spent(self) -> bool:
         """Whether the budget is used up."""
-        if self.budget.runs is not None:
-            return self.runs >= self.budget.runs
-        return self._elapsed >= (self.budget.seconds or 0.0)
+        return self.runs >= self.budget.runs or self._elapsed >= self.budget.seconds
 
     def answers(self, questions: Sequence[Question]) -> list[Answer]:
         """The answers of a batch, in order.
@@ -106,15 +105,11 @@ class Loop:
             StoppedError: Ctrl-C; the same.
         """
         keys = [self._key(question) for question in questions]
-        pending = {}
-        for key, runs in keys:
-            if runs and key not in self._asked:
-                self._asked.add(key)
-                self.runs += len(runs)
-                if key not in self.journal.answers:
-                    pending[key] = runs
+        new = {key: runs for key, runs in keys if runs and key not in self._asked}
+        self._asked |= new.keys()
+        self.runs += sum(map(len, new.values()))
         try:
-            self._run(pending)
+            self._run({k: runs for k, runs in new.items() if k not in self.journal.answers})
         except KeyboardInterrupt:
             raise StoppedError(
                 f"interrupted; {len(self.journal.answers)} answers are kept in "

@@ -32,11 +32,6 @@ class Goal:
     expression: Expression
     sign: int
 
-    @property
-    def direction(self) -> str:
-        """What is done with it."""
-        return "minimise" if self.sign > 0 else "maximise"
-
 
 @dataclass(frozen=True)
 class Objective:

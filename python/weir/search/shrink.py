@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from weir.search.space import plain
+
 _NUMBER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(?=(?:[a-zA-Z]*|%)(?![\w.]))")
 _DURATION = "measure.duration"
 _WARMUP = "measure.warmup"
@@ -89,9 +91,7 @@ def _rounder(keys: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 def _rounded(text: str, digits: int) -> str:
-    value = float(text)
-    found = float(f"{value:.{digits}g}")
-    return f"{found:.12f}".rstrip("0").rstrip(".") if found != int(found) else f"{found:.0f}"
+    return plain(float(f"{float(text):.{digits}g}"))
 
 
 def _shorter(keys: dict[str, str]) -> Iterator[dict[str, str]]:

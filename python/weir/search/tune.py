@@ -332,7 +332,7 @@ def rows(tuned: Tuned) -> Iterator[dict[str, Any]]:
             "keys": dict(one.keys),
             "is_default": one.is_default,
             "goal": one.goal.expression.text,
-            "direction": one.goal.direction,
+            "direction": "minimise" if one.goal.sign > 0 else "maximise",
             "value": one.value.as_json(),
             "difference": one.difference.estimate.as_json() if one.difference else None,
             "adjusted_p_value": one.adjusted_p,
