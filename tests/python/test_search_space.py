@@ -286,7 +286,6 @@ def test_the_scenario_and_the_space_of_each_goal_are_valid(name: str) -> None:
     rng = random.Random(2)  # noqa: S311
     for _ in range(20):
         source.at(space.at([rng.random() for _ in space.genes]), [], base)
-    Expression.parse(goal.expression)
 
 
 def test_goals_take_their_stacks_from_the_words() -> None:

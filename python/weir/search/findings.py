@@ -14,7 +14,6 @@ from weir.kernel import receiver
 from weir.scenario.source import SIM, Effective, Overrides, Source
 from weir.scenario.toml import toml
 from weir.search import space as spaces
-from weir.search.expressions import Expression
 from weir.search.goals import Weakness
 from weir.search.loop import shown
 from weir.search.space import Keys, Space, Templates
@@ -31,7 +30,6 @@ class Target:
     goal: Weakness
     source: Source
     space: Space
-    expression: Expression
     reference: Source | None = None
 
     @classmethod
@@ -68,8 +66,7 @@ class Target:
             hosts = receiver.hosts_of_guest().items()
             own_hosts = tuple((f"flow.{n}.{key}", value) for n in flows for key, value in hosts)
             source = replace(source, overrides=(*own_hosts, *source.overrides))
-        space, expression = spaces.space(keys or own), Expression.parse(goal.expression)
-        return cls(goal, source, space, expression, reference)
+        return cls(goal, source, spaces.space(keys or own), reference)
 
     def score(self, value: float | None) -> float | None:
         """A value as a cost: less is worse for the stack."""
@@ -120,7 +117,7 @@ class Finding:
     @property
     def sentence(self) -> str:
         """What was found, in words."""
-        goal, text = self.target.goal, self.target.expression.text
+        goal, text = self.target.goal, self.target.goal.expression.text
         if self.value.mean is None:
             return f"{goal.name}: nothing was found; no network has a value of {text}"
         value = f"{text} is {self.value.mean:.3g} with {shown(self.keys)}"
@@ -178,7 +175,7 @@ origin = {sentence}
 
 def conform_text(finding: Finding, command: str) -> str:
     """A suite of `weir conform` with one case: the failure does not show."""
-    target, goal, old = finding.target, finding.target.goal, finding.target.reference
+    goal, old = finding.target.goal, finding.target.reference
     stack = "" if old is None else f'stack = "{dict(old.overrides)["flow.0.stack"]}"'
     return _SUITE.format(
         command=command,
@@ -189,7 +186,7 @@ def conform_text(finding: Finding, command: str) -> str:
         about=json.dumps(goal.about, ensure_ascii=False),
         seeds=JUDGES,
         variants="" if old is None else f"[case.variant.now]\n[case.variant.old]\n{stack}",
-        expression=json.dumps(target.expression.text),
+        expression=json.dumps(goal.expression.text),
         side="low" if goal.sign > 0 else "high",
         limit=goal.threshold if goal.threshold is not None else finding.value.mean,
         sentence=json.dumps(finding.sentence, ensure_ascii=False),
@@ -202,7 +199,7 @@ def as_json(finding: Finding) -> dict[str, Any]:
     goal = finding.target.goal
     return {
         "goal": goal.name,
-        "expression": finding.target.expression.text,
+        "expression": goal.expression.text,
         "direction": "minimise" if goal.sign > 0 else "maximise",
         "threshold": goal.threshold,
         "found": finding.is_found,

@@ -26,7 +26,7 @@ class Weakness:
     about: str
     scenario: Source
     space: Mapping[str, str]
-    expression: str
+    expression: Expression
     sign: int
     threshold: float | None
     """From which value on it is found."""
@@ -101,7 +101,7 @@ def _read() -> dict[str, Weakness]:
             goal["about"],
             Source(data["scenario"][goal["scenario"]], name),
             {key: text for part in goal["space"] for key, text in data["space"][part].items()},
-            goal.get("minimise") or goal["maximise"],
+            Expression.parse(goal.get("minimise") or goal["maximise"]),
             1 if "minimise" in goal else -1,
             goal["from"],
             **{key: goal[key] for key in _OPTIONAL if key in goal},
@@ -148,15 +148,15 @@ def own(aim: Aim) -> Weakness:
     if aim.stack is None and aim.scenario is None:
         raise InputError("name a stack (--stack) or a scenario (--scenario)")
     expression = Expression.parse(aim.minimise or aim.maximise or "")
-    if expression.has_reference and aim.against is None:
+    if expression.has_reference and not aim.against:
         raise InputError("old(…) needs the reference's stack: --against STACK")
     basis = WEAKNESSES["starve" if aim.against is not None else "bufferbloat"]
     return replace(
         basis.of(aim.stack or "", aim.against or ""),
         name="worst",
         about=f"{'least' if aim.minimise else 'most'} {expression.text}",
-        expression=expression.text,
+        expression=expression,
         sign=1 if aim.minimise else -1,
         threshold=None,
-        old=aim.against if aim.against is not None and expression.has_reference else "",
+        old=(aim.against or "") if expression.has_reference else "",
     )

@@ -56,9 +56,9 @@ def search(
     Raises:
         InputError, ScenarioError: a key is not valid, or no network can run.
     """
-    goal, measures = target.goal, [target.expression.value]
+    goal, measures = target.goal, [target.goal.expression.value]
     identity = {
-        "goal": [goal.name, target.expression.text, goal.sign, goal.threshold],
+        "goal": [goal.name, goal.expression.text, goal.sign, goal.threshold],
         "space": [(one.key, one.template) for one in target.space.keys],
         "options": repr(options),
     }
@@ -234,7 +234,7 @@ def measured(
     target: Target, keys: Keys, seeds: int, how: Execution
 ) -> tuple[list[float | None], str]:
     """The value on one network on fresh seeds, and why it cannot run where it has none."""
-    measures = [target.expression.value]
+    measures = [target.goal.expression.value]
     identity = {"goal": target.goal.name, "keys": dict(keys), "seeds": seeds}
     with opened("search", identity, target.sources, measures, "1", how) as loop:
         answers = loop.answers([Question(keys, FRESH + n) for n in range(seeds)])

@@ -215,7 +215,7 @@ def _findings(outcomes: Sequence[_Outcome]) -> Iterator[str]:
 def _goals() -> Iterator[str]:
     for name in IN_TURN:
         goal = WEAKNESSES[name]
-        yield f"{name}: {goal.about.replace('{against}', goal.against)} ({goal.expression})."
+        yield f"{name}: {goal.about.replace('{against}', goal.against)} ({goal.expression.text})."
 
 
 def _table(name: str, cells: Sequence[Cell]) -> ReportTable:
