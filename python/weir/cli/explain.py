@@ -83,9 +83,8 @@ def explain(
 
 def _sentences(found: Explained) -> list[str]:
     lines = [f"{fit.words}." for fit in found.fits]
-    for held_out, name in ((False, "searched"), (True, "held out")):
-        good, count = found.fitting(held_out=held_out)
-        lines.append(f"Within two errors: {good} of {count} cells {name}.")
+    for name, (good, count) in found.fitting.items():
+        lines.append(f"Within two errors: {good} of {count} cells {name.replace('_', ' ')}.")
     if found.unfit:
         names = listed([found.table.name(cell) for cell in found.unfit])
         lines.append(f"No setting fits {len(found.unfit)}: {names}.")

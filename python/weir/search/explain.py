@@ -54,10 +54,7 @@ class ExplainOptions:
     budget: Annotated[str, BUDGET] = "5000"
     tolerance: Annotated[
         str,
-        option(
-            "How far model and paper may differ where all settings are right.",
-            metavar="SHARE",
-        ),
+        option("How far model and paper may differ where all settings are right.", metavar="SHARE"),
     ] = "2%"
     seed: Annotated[int, option("Random seed.", min=0)] = 1
 
@@ -126,10 +123,13 @@ class Explained:
     runs: int
     journal: str
 
-    def fitting(self, *, held_out: bool) -> tuple[int, int]:
+    @property
+    def fitting(self) -> dict[str, tuple[int, int]]:
         """How many cells the best setting fits within two errors, and of how many."""
-        own = [abs(z) <= 2 for c, z in self.residuals.items() if c.is_held_out == held_out]
-        return sum(own), len(own)
+        found: dict[str, list[bool]] = {"searched": [], "held_out": []}
+        for cell, z in self.residuals.items():
+            found["held_out" if cell.is_held_out else "searched"].append(abs(z) <= 2)
+        return {name: (sum(fit), len(fit)) for name, fit in found.items()}
 
 
 def explain(
@@ -238,18 +238,15 @@ class _Search:
     def _around(self, best: Setting) -> list[Setting]:
         """Settings that differ from the best in one unknown, up to the ends of what fits."""
         found: list[Setting] = []
-        limit = self._limit(best)
         for position, gene in enumerate(self.space.genes):
-            if not gene.is_number:
+            if gene.is_number:
+                found += self._end(best, position, -1) + self._end(best, position, 1)
+            else:
                 count = len(gene.choices)
-                others = [self._moved(best, position, (n + 0.5) / count) for n in range(count)]
-                found += self._finally(others)
-                continue
-            for direction in (-1, 1):
-                found += self._end(best, position, direction, limit)
+                found += self._moved(best, position, [(n + 0.5) / count for n in range(count)])
         return found
 
-    def _end(self, best: Setting, position: int, direction: int, limit: float) -> list[Setting]:
+    def _end(self, best: Setting, position: int, direction: int) -> list[Setting]:
         """Settings further and further from the best, then between what fits and what does not."""
         found: list[Setting] = []
         good = place = best.point[position]
@@ -257,9 +254,9 @@ class _Search:
         for _ in range(_STEPS):
             far = min(1.0, max(0.0, place + direction * step))
             at = far if bad is None else (good + bad) / 2
-            tried = self._finally([self._moved(best, position, at)])
+            tried = self._moved(best, position, [at])
             found += tried
-            if not tried or self.misfit(tried[0]) > limit:
+            if not tried or self.misfit(tried[0]) > self._limit(best):
                 bad = at
             elif at in (0.0, 1.0):
                 break
@@ -280,9 +277,9 @@ class _Search:
         self._measure(settings, _FINAL_SEEDS, self.options.seed + FRESH)
         return [one for one in settings if not one.refused]
 
-    def _moved(self, best: Setting, position: int, place: float) -> Setting:
-        point = (*best.point[:position], place, *best.point[position + 1 :])
-        return Setting(point, self.space.at(point))
+    def _moved(self, best: Setting, position: int, places: Sequence[float]) -> list[Setting]:
+        points = [(*best.point[:position], p, *best.point[position + 1 :]) for p in places]
+        return self._finally([Setting(point, self.space.at(point)) for point in points])
 
     def _setting(self, point: Point) -> Setting:
         keys = self.space.at(point)
@@ -340,10 +337,7 @@ def as_json(found: Explained) -> dict[str, Any]:
     return {
         "settings": dict(found.best.keys),
         "fits": [{**vars(fit), "words": fit.words} for fit in found.fits],
-        "fitting": {
-            "searched": list(found.fitting(held_out=False)),
-            "held_out": list(found.fitting(held_out=True)),
-        },
+        "fitting": found.fitting,
         "runs": found.runs,
         "rows": list(_rows(found)),
     }

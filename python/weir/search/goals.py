@@ -64,17 +64,14 @@ class Aim:
         ),
     ] = None
     scenario: Annotated[
-        Path | None,
-        option("Scenario in place of the goal's, with {space}.", metavar="FILE"),
+        Path | None, option("Scenario in place of the goal's, with {space}.", metavar="FILE")
     ] = None
     space: Bounds = None
     minimise: Annotated[
-        str | None,
-        option("Expression to minimise in place of a goal.", metavar="EXPRESSION"),
+        str | None, option("Expression to minimise in place of a goal.", metavar="EXPRESSION")
     ] = None
     maximise: Annotated[
-        str | None,
-        option("Expression to maximise in place of a goal.", metavar="EXPRESSION"),
+        str | None, option("Expression to maximise in place of a goal.", metavar="EXPRESSION")
     ] = None
     until: Annotated[
         float | None,

@@ -17,7 +17,7 @@ from weir.search.engine import Evolution
 from weir.search.expressions import Expression
 from weir.search.loop import BUDGET, FRESH, Tell, opened, shown
 from weir.search.problem import Problem, held_out
-from weir.search.racing import FIRST_SEEDS, Candidate, Goal, Objective, Race, hypervolume
+from weir.search.racing import FIRST_SEEDS, Candidate, Goal, Race, hypervolume
 from weir.search.space import Bounds, Keys, option
 from weir.statistics.intervals import Difference, Estimate, holm, mean_interval, paired_difference
 
@@ -71,23 +71,21 @@ class TuneOptions:
         ),
     ] = None
     scenario: Annotated[
-        Path | None,
-        option("Scenario to tune in place of one bottleneck.", metavar="FILE"),
+        Path | None, option("Scenario to tune in place of one bottleneck.", metavar="FILE")
     ] = None
     space: Bounds = None
     budget: Annotated[str, BUDGET] = "2000"
     fresh: Annotated[int, option("Fresh seeds that judge the answer.", min=2)] = 20
 
-    def objective(self) -> Objective:
-        """The goals and bounds; the logarithm of power, if there is no goal.
+    def goals(self) -> list[Goal]:
+        """What is maximised and minimised; the logarithm of power, if there is no goal.
 
         Raises:
             InputError: one is not valid.
         """
         most = self.maximise or (() if self.minimise else (_USUAL,))
         goals = [Goal(Expression.parse(text), -1) for text in most]
-        goals += [Goal(Expression.parse(text), 1) for text in self.minimise]
-        return Objective(goals, [Expression.bound(text) for text in self.subject_to])
+        return goals + [Goal(Expression.parse(text), 1) for text in self.minimise]
 
 
 @dataclass(frozen=True)
@@ -141,7 +139,8 @@ def tune(
     Raises:
         InputError, ScenarioError: an option is not valid, or no candidate can run.
     """
-    objective, networks = options.objective(), list(points(problem.sweep))
+    goals, bounds = options.goals(), [Expression.bound(text) for text in options.subject_to]
+    networks = list(points(problem.sweep))
     judging = points(held_out(problem.sweep, options.held_out))
     others = [one for one in judging if one not in networks]
     identity = {
@@ -149,9 +148,9 @@ def tune(
         "networks": [networks, others],
         "options": [repr(options), problem.default, relevant],
     }
-    sources, measures = [problem.source], objective.measures
-    with opened("tune", identity, sources, measures, options.budget, how) as loop:
-        search = _Search(Race(loop, objective, networks, problem.seed, relevant), problem)
+    measures = [one.value for one in (*(goal.expression for goal in goals), *bounds)]
+    with opened("tune", identity, [problem.source], measures, options.budget, how) as loop:
+        search = _Search(Race(loop, goals, bounds, networks, problem.seed, relevant), problem)
         search.run(tell)
         found = search.judged(others, options.fresh)
         verdict, warnings = _verdict(found, relevant)
@@ -165,7 +164,7 @@ def tune(
             len(networks),
             [shown(one) for one in others],
             problem.window,
-            _hypervolume(found, len(objective.goals)),
+            _hypervolume(found, len(goals)),
             str(loop.journal.path),
         )
         loop.journal.finish({"command": "tune", "rows": list(rows(tuned)), "verdict": verdict})
@@ -217,7 +216,7 @@ class _Search:
         race = self.race
         others = [o for o in self.tried.values() if o is not self.default and not o.refused]
         most = max((one.seeds for one in others), default=0)
-        if len(race.objective.goals) == 1:
+        if len(race.goals) == 1:
             found = race.ranked([one for one in others if one.seeds == most])[:_FINALISTS]
         else:
             valid = [one for one in others if one.seeds > FIRST_SEEDS and not race.violation(one)]
@@ -234,7 +233,7 @@ class _Search:
         other, elsewhere = self._measured_again(others, chosen, seeds)
         for number, one in enumerate(chosen):
             is_compared = bool(default) and number > 0
-            for index, goal in enumerate(self.race.objective.goals):
+            for index, goal in enumerate(self.race.goals):
                 value, usual = (fresh.by_seed(again[n], index) for n in (number, 0))
                 there, usual_there = (other.by_seed(elsewhere[n], index) for n in (number, 0))
                 found.append(
@@ -269,7 +268,7 @@ class _Search:
     def plateau(self) -> dict[str, tuple[str, str]]:
         """Between which ends candidates are within the relevant difference of the best."""
         race, space = self.race, self.problem.space
-        if len(race.objective.goals) > 1:
+        if len(race.goals) > 1:
             return {}
         placed = [o for o in self.tried.values() if o.point is not None and not o.refused]
         scored = {one: s for one in placed if (s := race.score(one)) is not None}
