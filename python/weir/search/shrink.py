@@ -9,10 +9,10 @@ that the result is too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from weir.search.space import plain
+from weir.search.space import Keys, plain
 
 _NUMBER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(?=(?:[a-zA-Z]*|%)(?![\w.]))")
 _DURATION = "measure.duration"
@@ -21,20 +21,17 @@ _MOST_ROUNDS = 6
 _SHORTEST_S = 5.0
 """Shorter runs show how flows start, whatever else goes wrong."""
 
-Fails = Callable[[Mapping[str, str]], bool]
-"""Whether a scenario with these keys shows the failure."""
-
 
 @dataclass
 class Shrinker:
     """Simplifies keys as long as `fails` holds, with `most` checks at most."""
 
-    fails: Fails
+    fails: Callable[[Keys], bool]
     most: int
     checks: int = 0
     _known: dict[str, bool] = field(default_factory=dict)
 
-    def shrink(self, keys: Mapping[str, str]) -> dict[str, str]:
+    def shrink(self, keys: Keys) -> dict[str, str]:
         """The simplest keys that still fail."""
         best = dict(keys)
         for _ in range(_MOST_ROUNDS):
