@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -67,33 +68,23 @@ def explain(
     unknowns = spaces.space(spaces.read(tried.space))
     source = read(scenario, parse_assignments(sets or [], "--set"))
     source = source.in_world(plans.world_of(world, virtual=virtual))
-    found = explained(
-        source, cells, unknowns, tried, how, lambda text: output.note(text, quiet=quiet)
-    )
+    note = partial(output.note, quiet=quiet)
+    found = explained(source, cells, unknowns, tried, how, note)
     if json:
         document = as_json(found)
         output.print_json("explain", document.pop("rows"), **document)
     else:
         screen.show(Group(*(Text(line) for line in _sentences(found)), _grid(found).rich()))
     if not quiet:
-        _draw(found, quiet=quiet)
+        from weir.search import pictures  # drawing libraries load slowly
 
-
-def _draw(found: Explained, *, quiet: bool) -> None:
-    from weir.search import pictures  # drawing libraries load slowly
-
-    try:
-        (file,) = pictures.residuals(found).save(Path(found.journal), ["svg"])
-        output.note(f"Picture: {file}", quiet=quiet)
-    except InputError as missing:
-        output.note(f"no picture: {missing}", quiet=quiet)
+        note(pictures.drawn(Path(found.journal), partial(pictures.residuals, found)))
 
 
 def _sentences(found: Explained) -> list[str]:
     lines = [f"{fit.words}." for fit in found.fits]
-    for held_out, name in ((False, "searched"), (True, "held out")):
-        good, count = found.fitting(held_out=held_out)
-        lines.append(f"Within two errors: {good} of {count} cells {name}.")
+    for name, (good, count) in found.fitting.items():
+        lines.append(f"Within two errors: {good} of {count} cells {name.replace('_', ' ')}.")
     if found.unfit:
         names = listed([found.table.name(cell) for cell in found.unfit])
         lines.append(f"No setting fits {len(found.unfit)}: {names}.")
@@ -105,17 +96,16 @@ def _sentences(found: Explained) -> list[str]:
 
 
 def _grid(found: Explained) -> Grid:
-    means = found.best.means()
     rows = [
         (
             found.table.name(cell),
-            number(cell.value, 4),
-            number(means[cell], 4),
-            f"{found.residuals[cell]:+.1f}",
-            "held out" if cell.is_held_out else "",
-            "no setting fits" if cell in found.unfit else "",
+            number(row["published"], 4),
+            number(row["measured"], 4),
+            f"{row['residual']:+.1f}",
+            "held out" if row["held_out"] else "",
+            "" if row["fitted_by_some"] else "no setting fits",
         )
-        for cell in found.table.cells
+        for cell, row in zip(found.table.cells, as_json(found)["rows"], strict=True)
     ]
     headers = ("cell", "published", "measured", "errors", "", "")
     return Grid("The best setting", headers, rows, notes=2)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import polars as pl
 import typer
-from rich.console import Group
 from rich.text import Text
 
+from weir import _native
 from weir.base.disk import write_text
 from weir.base.errors import InputError
 from weir.base.options import chosen
@@ -22,13 +23,16 @@ from weir.cli import options, output, plans, screen, table
 from weir.cli.help import Verb
 from weir.running.execution import Execution
 from weir.scenario.plans import World, scenario_plan
-from weir.scenario.source import SIM, Overrides, Source, parse_assignments, read
+from weir.scenario.source import SIM, Overrides, parse_assignments, read
 from weir.search import findings, goals, hunt
 from weir.search import space as spaces
-from weir.search.expressions import Expression
 from weir.search.findings import Finding, Target
 from weir.search.goals import Aim
 from weir.search.hunt import SearchOptions
+from weir.search.loop import Tell
+
+if TYPE_CHECKING:
+    from weir.graphics.figure import Figure
 
 _HELP = (
     "Goals are "
@@ -76,100 +80,67 @@ def search(
     **given: Any,
 ) -> None:
     """Searches goal by goal, and prints what was found."""
+    note = partial(output.note, quiet=quiet)
     tried = SearchOptions(**chosen(SearchOptions, given))
     how = Execution(**plans.execution(given, quiet=quiet))
     aim = Aim(**chosen(Aim, given))
     keys = spaces.read(aim.space) if aim.space is not None else {}
     overrides = parse_assignments(sets or [], "--set")
     in_world = plans.world_of(world, virtual=virtual)
-    path = None if aim.scenario is None else read(aim.scenario)
-    if aim.minimise is not None or aim.maximise is not None:
-        targets = [_own(aim, path, keys, overrides, in_world)]
-    else:
-        hunts = goals.hunts(goal or [], aim.stack, aim.against)
-        targets = [Target.of(one, keys, overrides, in_world, path) for one in hunts]
-    if aim.until is not None:
-        if not math.isfinite(aim.until):
-            raise InputError(f"--until {aim.until}: {aim.until} is not allowed; a number is needed")
-        targets = [replace(target, threshold=aim.until) for target in targets]
-    if aim.keep_time:
-        targets = [replace(target, keeps_time=True) for target in targets]
     found = []
-    for target in targets:
-        finding = hunt.search(target, tried, how, lambda text: output.note(text, quiet=quiet))
-        _write(finding, how, quiet=quiet)
-        found.append(finding)
+    for target in _targets(goal or [], aim, keys, overrides, in_world):
+        found.append(hunt.search(target, tried, how, note))
+        _write(found[-1], how, note, has_picture=not quiet)
     if json:
         output.print_json("search", [findings.as_json(finding) for finding in found])
-        return
-    for finding in found:
-        lines = [f"{finding.sentence}.", *findings.lines_of(finding)]
-        screen.show(Group(*(Text(line) for line in lines)))
+    else:
+        screen.show(Text("\n".join(line for one in found for line in findings.lines_of(one))))
 
 
-def _own(
-    aim: Aim, path: Source | None, keys: dict[str, Any], overrides: Overrides, world: str
-) -> Target:
-    """The target of an expression of the user's own."""
-    if aim.minimise is not None and aim.maximise is not None:
-        raise InputError("--minimise and --maximise: one search looks for one of them")
-    if aim.stack is None and path is None:
-        raise InputError("name a stack (--stack) or a scenario (--scenario)")
-    expression = Expression.parse(aim.minimise or aim.maximise or "")
-    basis = goals.WEAKNESSES["starve" if aim.against is not None else "bufferbloat"]
-    one = goals.Hunt(basis, aim.stack or "", aim.against or "")
-    target = Target.of(one, keys, overrides, world, path)
-    reference = None
-    if expression.has_reference:
-        if aim.against is None:
-            raise InputError("old(…) needs the reference's stack: --against STACK")
-        stack = ("flow.0.stack", aim.against)
-        reference = replace(target.source, overrides=(*target.source.overrides, stack))
-    return replace(
-        target,
-        name="worst",
-        about=f"{'least' if aim.minimise else 'most'} {expression.text}",
-        expression=expression,
-        sign=1 if aim.minimise else -1,
-        threshold=None,
-        reference=reference,
-    )
+def _targets(
+    words: Sequence[str], aim: Aim, keys: spaces.Templates, sets: Overrides, world: str
+) -> list[Target]:
+    scenario = None if aim.scenario is None else read(aim.scenario)
+    if aim.minimise is not None or aim.maximise is not None:
+        wanted = [goals.own(aim)]
+    else:
+        wanted = goals.hunts(words, aim.stack, aim.against)
+    if aim.until is not None and not math.isfinite(aim.until):
+        raise InputError(f"--until {aim.until}: {aim.until} is not allowed; a number is needed")
+    if aim.until is not None:
+        wanted = [replace(goal, threshold=aim.until) for goal in wanted]
+    if aim.keep_time:
+        wanted = [replace(goal, keeps_time=True) for goal in wanted]
+    return [Target.of(goal, keys, sets, world, scenario) for goal in wanted]
 
 
-def _write(finding: Finding, how: Execution, *, quiet: bool) -> None:
+def _write(finding: Finding, how: Execution, note: Tell, *, has_picture: bool) -> None:
     """Writes scenario, case and picture next to the journal."""
     folder = Path(finding.journal)
-    command = shlex.join(["weir", *sys.argv[1:]])
     file = folder / "found.toml"
     write_text(file, findings.scenario_text(finding).rstrip("\n"))
-    output.note(f"Scenario: {file}", quiet=quiet)
-    reference = finding.target.reference
-    if reference is not None and finding.target.crosses_worlds:
+    note(f"Scenario: {file}")
+    if finding.target.crosses_worlds:
         there = folder / "found-there.toml"
-        write_text(there, findings.scenario_text(finding, reference).rstrip("\n"))
-        output.note(
-            f"The same in the guest: weir run {there} --world kernel --virtual", quiet=quiet
-        )
+        text = findings.scenario_text(finding, finding.target.reference)
+        write_text(there, text.rstrip("\n"))
+        note(f"The same in the guest: weir run {there} --world kernel --virtual")
     else:  # a suite runs all stacks in one world
-        case = folder / "conform.toml"
+        case, command = folder / "conform.toml", shlex.join(["weir", *sys.argv[1:]])
         write_text(case, findings.conform_text(finding, command).rstrip("\n"))
-        output.note(f"Case: weir conform {case}", quiet=quiet)
-    if quiet or finding.value.mean is None:
-        return
-    try:
-        picture = _picture(finding, how, file)
-    except InputError as missing:
-        output.note(f"no picture: {missing}", quiet=quiet)
-    else:
-        output.note(f"Picture: {picture}", quiet=quiet)
+        note(f"Case: weir conform {case}")
+    if has_picture and finding.value.mean is not None:
+        from weir.search import pictures  # drawing libraries load slowly
+
+        note(pictures.drawn(folder, lambda: _picture(finding, how, file)))
 
 
-def _picture(finding: Finding, how: Execution, file: Path) -> Path:
+def _picture(finding: Finding, how: Execution, file: Path) -> Figure:
     """Runs the scenario once more with samples, and draws its decisive seconds."""
     from weir.search import pictures  # drawing libraries load slowly
 
-    duration = finding.target.source.at(finding.keys).fields["measure"]["duration"]
-    seconds = spaces.seconds(str(duration))
+    duration = finding.scenario().fields["measure"]["duration"]
+    seconds = _native.parse_quantity("time", str(duration))
     sampled = (("measure.sample_interval", f"{max(1, round(1e3 * seconds / _SAMPLES))}ms"),)
     source = read(file, sampled).in_world(finding.target.source.world)
     plan = scenario_plan(source, {}, repeat=1, seed=1)
@@ -179,12 +150,10 @@ def _picture(finding: Finding, how: Execution, file: Path) -> Path:
     samples = results.samples.join(names, on="flow")
     at = findings.decisive(_curves(samples))
     width = _MOMENT_SHARE * seconds
-    figure = pictures.moment(samples, width if at is None else at, width)
-    (picture,) = figure.save(Path(finding.journal), ["svg"])
-    return picture
+    return pictures.moment(samples, width if at is None else at, width)
 
 
-def _curves(samples: pl.DataFrame) -> dict[str, Sequence[tuple[float, float]]]:
+def _curves(samples: pl.DataFrame) -> Mapping[str, Sequence[tuple[float, float]]]:
     """The goodput of each flow over time, in fortieths of the run."""
     width = float(samples["t_s"].max() or 1.0) / 40  # type: ignore[arg-type]
     slices = (pl.col("t_s") / width).floor() * width
@@ -194,4 +163,4 @@ def _curves(samples: pl.DataFrame) -> dict[str, Sequence[tuple[float, float]]]:
     found: dict[str, list[tuple[float, float]]] = {}
     for name, at, value in means.sort("at").iter_rows():
         found.setdefault(str(name), []).append((at, value or 0.0))
-    return dict(found)
+    return found

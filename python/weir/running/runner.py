@@ -231,11 +231,15 @@ def _ended(run: Run, future: Future[Mapping[str, pl.DataFrame]]) -> Ended:
 
 def each(
     runs: Iterable[Run], pool: Executor, jobs: int, control: _native.RunControl | None = None
-) -> Iterator[tuple[Run, Future[Mapping[str, pl.DataFrame]]]]:
-    """Each run when it ends, with its tables in memory: for callers that keep a few numbers."""
+) -> Iterator[Ended]:
+    """Each run when it ends, with its tables in memory: for callers that keep a few numbers.
+
+    Raises:
+        ClusterError: the executor is a cluster that can do no more.
+    """
     in_flight = jobs * _QUEUED_PER_WORKER
     ended = _as_completed(pool, iter(runs), in_flight, control, _Work(execute, {}))
-    return itertools.chain.from_iterable(ended)
+    return itertools.starmap(_ended, itertools.chain.from_iterable(ended))
 
 
 def _as_completed(

@@ -30,8 +30,8 @@ class Evolution:
     seed: int
     share_new: float = _NEW
     """1 makes it a random search."""
-    _scored: dict[Point, tuple[float, int]] = field(default_factory=dict)
-    _count: int = 0
+    _scored: dict[Point, float] = field(default_factory=dict)
+    """In the order of their last scores, by which equal ones are sorted."""
     _batch: int = 0
 
     def ask(self, count: int) -> list[Point]:
@@ -42,19 +42,15 @@ class Evolution:
             return _hypercube(len(self.genes), count, rng)
         elite = sorted(self._scored, key=self._scored.__getitem__)[:_ELITE]
         new = round(self.share_new * count)
-        points = [self._random(rng) for _ in range(new)]
+        points = [tuple(rng.random() for _ in self.genes) for _ in range(new)]
         return points + [self._child(elite, rng) for _ in range(new, count)]
 
     def tell(self, points: Sequence[Point], scores: Sequence[float | None]) -> None:
         """The scores of points, in their order. The last one of a point counts."""
         for point, score in zip(points, scores, strict=True):
-            self._count += 1
             self._scored.pop(point, None)
             if score is not None:
-                self._scored[point] = (score, self._count)
-
-    def _random(self, rng: random.Random) -> Point:
-        return tuple(rng.random() for _ in self.genes)
+                self._scored[point] = score
 
     def _child(self, elite: Sequence[Point], rng: random.Random) -> Point:
         one, other = (elite[min(rng.randrange(len(elite)) for _ in range(2))] for _ in range(2))
@@ -74,10 +70,8 @@ def _mutated(place: float, gene: Gene, rng: random.Random) -> float:
         return 1.0 - place
     if gene.choices:
         return rng.random()
-    moved = place + rng.gauss(0.0, rng.choice(_SCALES))
-    moved = abs(moved)  # reflected at both ends
-    moved = 2.0 - moved if moved > 1.0 else moved
-    return min(1.0, max(0.0, moved))
+    moved = abs(place + rng.gauss(0.0, rng.choice(_SCALES)))  # reflected at both ends
+    return max(0.0, 2.0 - moved) if moved > 1.0 else moved
 
 
 def _hypercube(genes: int, count: int, rng: random.Random) -> list[Point]:

@@ -12,7 +12,7 @@ and Nelder 1989, §9.2.4: overdispersion).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean, variance
@@ -20,17 +20,17 @@ from typing import Annotated, Any
 
 from weir import _native
 from weir.base.errors import InputError
-from weir.base.options import MEASUREMENT, Option
 from weir.running.execution import Execution
 from weir.scenario.source import Source
 from weir.search.engine import Evolution
-from weir.search.loop import BUDGET, FRESH, Budget, Loop, Question, Tell, opened, shown
+from weir.search.loop import BUDGET, FRESH, Loop, Question, Tell, opened, shown
 from weir.search.published import Cell, Table
-from weir.search.space import Bounds, Gene, Keys, Point, Space
+from weir.search.space import Bounds, Gene, Keys, Point, Space, option
 
 _SEEDS = 3
 _FINAL_SEEDS = 6
 _BATCH = 18
+_MOST_BATCHES = 10 * _BATCH + 1
 _NU = 4.0
 _WILKS = 3.84
 _NEAR = 3 * _WILKS
@@ -49,20 +49,14 @@ _WHOLE = 0.9
 class ExplainOptions:
     """How long is searched, and how exact the model is taken to be."""
 
-    published: Annotated[
-        Path | None, Option("Published numbers, as CSV.", MEASUREMENT, metavar="FILE")
-    ] = None
+    published: Annotated[Path | None, option("Published numbers, as CSV.", metavar="FILE")] = None
     space: Bounds = None
     budget: Annotated[str, BUDGET] = "5000"
     tolerance: Annotated[
         str,
-        Option(
-            "How far model and paper may differ where all settings are right.",
-            MEASUREMENT,
-            metavar="SHARE",
-        ),
+        option("How far model and paper may differ where all settings are right.", metavar="SHARE"),
     ] = "2%"
-    seed: Annotated[int, Option("Random seed.", MEASUREMENT, min=0)] = 1
+    seed: Annotated[int, option("Random seed.", min=0)] = 1
 
     @property
     def share(self) -> float:
@@ -86,10 +80,6 @@ class Setting:
     samples: dict[Cell, list[float]] = field(default_factory=dict)
     refused: str = ""
 
-    def means(self) -> dict[Cell, float]:
-        """The mean of each cell."""
-        return {cell: fmean(values) for cell, values in self.samples.items()}
-
 
 @dataclass(frozen=True)
 class Fit:
@@ -97,17 +87,18 @@ class Fit:
 
     key: str
     best: str
-    low: str = ""
-    high: str = ""
-    choices: Sequence[str] = ()
-    is_open: bool = False
-    """Whether all values of the bounds are as good: it cannot be distinguished."""
+    low: str | None
+    high: str | None
+    choices: Sequence[str]
+    """Of a list, in place of both ends."""
+    distinguished: bool
+    """False if all values of the bounds are as good."""
 
     @property
     def words(self) -> str:
         """What is known of it."""
         what = f"any of {', '.join(self.choices)}" if self.choices else f"{self.low} to {self.high}"
-        if self.is_open:
+        if not self.distinguished:
             return f"{self.key} cannot be distinguished: {what} fits as well"
         if self.low == self.high and not self.choices:
             return f"{self.key} = {self.best}"
@@ -132,10 +123,13 @@ class Explained:
     runs: int
     journal: str
 
-    def fitting(self, *, held_out: bool) -> tuple[int, int]:
+    @property
+    def fitting(self) -> dict[str, tuple[int, int]]:
         """How many cells the best setting fits within two errors, and of how many."""
-        own = [abs(z) <= 2 for c, z in self.residuals.items() if c.is_held_out == held_out]
-        return sum(own), len(own)
+        found: dict[str, list[bool]] = {"searched": [], "held_out": []}
+        for cell, z in self.residuals.items():
+            found["held_out" if cell.is_held_out else "searched"].append(abs(z) <= 2)
+        return {name: (sum(fit), len(fit)) for name, fit in found.items()}
 
 
 def explain(
@@ -151,13 +145,13 @@ def explain(
     Raises:
         InputError, ScenarioError: a key is not valid, or no setting can run.
     """
-    budget, measures = Budget.parse(options.budget), [c.value for c in table.columns]
+    measures = [column.value for column in table.columns]
     identity = {
         "space": [(one.key, one.template) for one in space.keys],
         "table": [repr(table.rows), [c.text for c in table.columns], repr(table.cells)],
         "options": repr(options),
     }
-    with opened("explain", identity, [source], measures, budget, how) as loop:
+    with opened("explain", identity, [source], measures, options.budget, how) as loop:
         search = _Search(loop, table, space, options)
         search.run(tell)
         found = search.judged()
@@ -175,30 +169,29 @@ class _Search:
         self.spread: dict[Cell, float] = {}
         """The standard deviation of each cell's runs, as a share of the mean."""
 
+    @property
+    def valid(self) -> list[Setting]:
+        """Those that can run."""
+        return [one for one in self.tried.values() if not one.refused]
+
     def run(self, tell: Tell) -> None:
         """Asks, runs, tells, until the budget is spent."""
-        space, number = self.space, 0
-        while True:
-            engine = Evolution(space.genes, self.options.seed + 7919 * number)
-            known = [one for one in self.tried.values() if not one.refused]
-            if known:
-                engine.tell([s.point for s in known], [self.misfit(s) for s in known])
+        for number in range(_MOST_BATCHES):
+            engine = Evolution(self.space.genes, self.options.seed + 7919 * number)
+            engine.tell([one.point for one in self.valid], [self.misfit(one) for one in self.valid])
             new = [self._setting(point) for point in engine.ask(_BATCH)]
             self._measure(new, _SEEDS, self.options.seed)
-            self._set_spread(self.tried.values())
-            valid = [one for one in self.tried.values() if not one.refused]
-            if not valid:
+            self._set_spread(self.valid)
+            if not self.valid:
                 raise InputError(f"no setting can run; the first: {new[0].refused}")
-            best = min(valid, key=self.misfit)
+            best = min(self.valid, key=self.misfit)
             tell(f"{self.loop.runs} runs, {len(self.tried)} settings, best: {shown(best.keys)}")
-            number += 1
-            if self.loop.is_spent or number > _BATCH * 10:
+            if self.loop.is_spent:
                 return
 
-    def misfit(self, one: Setting, *, held_out: bool = False) -> float:
+    def misfit(self, one: Setting) -> float:
         """Minus twice the log likelihood of the cells of the search, but for a constant."""
-        found = self.residuals(one)
-        own = [z for cell, z in found.items() if cell.is_held_out == held_out]
+        own = [z for cell, z in self.residuals(one).items() if not cell.is_held_out]
         return (_NU + 1) * math.fsum(math.log1p(z * z / _NU) for z in own)
 
     def residuals(self, one: Setting) -> dict[Cell, float]:
@@ -214,11 +207,9 @@ class _Search:
 
     def judged(self) -> Explained:
         """Measures the best ones again with fresh seeds, finds the ends of their ranges."""
-        valid = sorted((s for s in self.tried.values() if not s.refused), key=self.misfit)
+        valid = sorted(self.valid, key=self.misfit)
         near = [s for s in valid if self.misfit(s) <= self.misfit(valid[0]) + _NEAR]
-        final = [Setting(s.point, s.keys) for s in near[:_MOST_FINAL]]
-        self._measure(final, _FINAL_SEEDS, self.options.seed + FRESH)
-        final = [one for one in final if not one.refused]
+        final = self._finally([Setting(s.point, s.keys) for s in near[:_MOST_FINAL]])
         self._set_spread(final)
         best = min(final, key=self.misfit)
         for _ in range(_POLISHED):
@@ -230,15 +221,13 @@ class _Search:
         equal = [s for s in final if self.misfit(s) <= self._limit(best)]
         every = [self.residuals(s) for s in (*final, *valid)]
         cells = self.table.cells
-        ranges = {
-            c: (min(z), max(z)) for c in cells if (z := [self.residuals(s)[c] for s in equal])
-        }
+        fitting = {cell: [self.residuals(s)[cell] for s in equal] for cell in cells}
         return Explained(
             self.table,
             best,
-            [fit for gene in range(len(self.space.genes)) if (fit := self._fit(gene, equal, best))],
+            [self._fit(position, equal, best) for position in range(len(self.space.genes))],
             self.residuals(best),
-            ranges,
+            {cell: (min(z), max(z)) for cell, z in fitting.items()},
             [cell for cell in cells if min(abs(z[cell]) for z in every) > 2],
             len(equal),
             len(self.tried),
@@ -249,18 +238,15 @@ class _Search:
     def _around(self, best: Setting) -> list[Setting]:
         """Settings that differ from the best in one unknown, up to the ends of what fits."""
         found: list[Setting] = []
-        limit = self._limit(best)
         for position, gene in enumerate(self.space.genes):
-            if not gene.is_number:
-                count = max(2, len(gene.choices))
-                others = [self._moved(best, position, (n + 0.5) / count) for n in range(count)]
-                found += self._finally(others)
-                continue
-            for direction in (-1, 1):
-                found += self._end(best, position, direction, limit)
+            if gene.is_number:
+                found += self._end(best, position, -1) + self._end(best, position, 1)
+            else:
+                count = len(gene.choices)
+                found += self._moved(best, position, [(n + 0.5) / count for n in range(count)])
         return found
 
-    def _end(self, best: Setting, position: int, direction: int, limit: float) -> list[Setting]:
+    def _end(self, best: Setting, position: int, direction: int) -> list[Setting]:
         """Settings further and further from the best, then between what fits and what does not."""
         found: list[Setting] = []
         good = place = best.point[position]
@@ -268,9 +254,9 @@ class _Search:
         for _ in range(_STEPS):
             far = min(1.0, max(0.0, place + direction * step))
             at = far if bad is None else (good + bad) / 2
-            tried = self._finally([self._moved(best, position, at)])
+            tried = self._moved(best, position, [at])
             found += tried
-            if not tried or self.misfit(tried[0]) > limit:
+            if not tried or self.misfit(tried[0]) > self._limit(best):
                 bad = at
             elif at in (0.0, 1.0):
                 break
@@ -291,13 +277,13 @@ class _Search:
         self._measure(settings, _FINAL_SEEDS, self.options.seed + FRESH)
         return [one for one in settings if not one.refused]
 
-    def _moved(self, best: Setting, position: int, place: float) -> Setting:
-        point = (*best.point[:position], place, *best.point[position + 1 :])
-        return Setting(point, self.space.at(point))
+    def _moved(self, best: Setting, position: int, places: Sequence[float]) -> list[Setting]:
+        points = [(*best.point[:position], p, *best.point[position + 1 :]) for p in places]
+        return self._finally([Setting(point, self.space.at(point)) for point in points])
 
     def _setting(self, point: Point) -> Setting:
         keys = self.space.at(point)
-        return self.tried.setdefault(repr(sorted(keys.items())), Setting(point, keys))
+        return self.tried.setdefault(repr(keys), Setting(point, keys))
 
     def _measure(self, settings: Sequence[Setting], seeds: int, first: int) -> None:
         missing = [s for s in dict.fromkeys(settings) if not s.samples and not s.refused]
@@ -309,43 +295,34 @@ class _Search:
         ]
         answers = self.loop.answers([question for *_, question in questions])
         for (one, row, _), answer in zip(questions, answers, strict=True):
-            for cell in self.table.cells:
-                if cell.row != row or one.refused:
-                    continue
+            for cell in (c for c in self.table.cells if c.row == row and not one.refused):
                 value = None if answer.error else answer.values[cell.column]
                 if value is None:
                     one.refused = answer.error or f"{self.table.name(cell)} has no value"
                 else:
                     one.samples.setdefault(cell, []).append(value)
 
-    def _set_spread(self, settings: Iterable[Setting]) -> None:
+    def _set_spread(self, settings: Sequence[Setting]) -> None:
         """The spread of each cell, pooled over the settings: the root of the mean variance."""
-        valid = [one for one in settings if not one.refused]
         for cell in self.table.cells:
             shares = [
                 variance(s.samples[cell]) / mean**2
-                for s in valid
+                for s in settings
                 if (mean := fmean(s.samples[cell])) != 0
             ]
             self.spread[cell] = math.sqrt(fmean(shares)) if shares else 0.0
 
-    def _fit(self, position: int, equal: Sequence[Setting], best: Setting) -> Fit | None:
-        gene = self.space.genes[position]
-        key = self.space.name(position)
-        if gene.is_switch:
-            kept = sorted({one.point[position] >= 0.5 for one in equal})
-            words = tuple("set" if one else "not set" for one in kept)
-            own = "set" if best.point[position] >= 0.5 else "not set"
-            return Fit(f"{key}?", own, choices=words, is_open=len(words) == 2)
-        if gene.choices:
-            found = {gene.text(one.point[position]) for one in equal}
-            kept_choices = tuple(one for one in gene.choices if one in found)
-            is_open = len(kept_choices) == len(gene.choices)
-            return Fit(key, gene.text(best.point[position]), choices=kept_choices, is_open=is_open)
-        places = sorted(one.point[position] for one in equal)
-        is_open = _covered(gene, places)
+    def _fit(self, position: int, equal: Sequence[Setting], best: Setting) -> Fit:
+        gene, key = self.space.genes[position], self.space.name(position)
         own = gene.text(best.point[position])
-        return Fit(key, own, gene.text(places[0]), gene.text(places[-1]), is_open=is_open)
+        places = sorted(one.point[position] for one in equal)
+        if gene.is_number:
+            low, high = gene.text(places[0]), gene.text(places[-1])
+            return Fit(key, own, low, high, (), not _covered(gene, places))
+        found = {gene.text(place) for place in places}
+        kept = tuple(one for one in gene.choices if one in found)
+        name = f"{key}?" if gene.is_switch else key
+        return Fit(name, own, None, None, kept, kept != gene.choices)
 
 
 def _covered(gene: Gene, places: Sequence[float]) -> bool:
@@ -359,35 +336,20 @@ def as_json(found: Explained) -> dict[str, Any]:
     """The answer for JSON."""
     return {
         "settings": dict(found.best.keys),
-        "fits": [
-            {
-                "key": fit.key,
-                "best": fit.best,
-                "low": fit.low or None,
-                "high": fit.high or None,
-                "choices": list(fit.choices),
-                "distinguished": not fit.is_open,
-                "words": fit.words,
-            }
-            for fit in found.fits
-        ],
-        "fitting": {
-            "searched": list(found.fitting(held_out=False)),
-            "held_out": list(found.fitting(held_out=True)),
-        },
+        "fits": [{**vars(fit), "words": fit.words} for fit in found.fits],
+        "fitting": found.fitting,
         "runs": found.runs,
         "rows": list(_rows(found)),
     }
 
 
 def _rows(found: Explained) -> Iterator[dict[str, Any]]:
-    means = found.best.means()
     for cell in found.table.cells:
         yield {
             "keys": dict(found.table.rows[cell.row]),
             "metric": found.table.columns[cell.column].text,
             "published": cell.value,
-            "measured": means[cell],
+            "measured": fmean(found.best.samples[cell]),
             "residual": found.residuals[cell],
             "held_out": cell.is_held_out,
             "fitted_by_some": cell not in found.unfit,

@@ -1,16 +1,7 @@
 """Expressions over the metrics of a run, as `share("copa")` or `goodput - old(goodput)`.
 
-| part | is |
-|---|---|
-| `goodput_mbps`, `goodput` | a metric of `weir list metrics`, also without its unit |
-| `goodput_mbps("copa")` | a column of the flows with this name, stack or controller: mean |
-| `share("copa")` | the goodput of these flows over that of all flows |
-| `flows.timeouts` | a column of every flow: for `min`, `max`, `mean` and `sum` |
-| `links.drops`, `runs.utilisation` | a column of the bottleneck, or of the run |
-| `old(…)` | the same of the reference run with the same seed |
-| `+ - * / **`, `abs`, `log`, `sqrt`, `min`, `max` | as in Python |
-
-A run without a value of one part has none of the whole.
+The table in docs/search/README.md says what each part is. A run without a value of one part has
+none of the whole.
 """
 
 from __future__ import annotations
@@ -20,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import fmean
 from typing import Any
 
@@ -30,7 +22,6 @@ from weir.base.errors import InputError, unknown
 from weir.results import metrics
 
 Value = float | None
-Values = Value | list[Value]
 
 _UNITS = ("mbps", "ms", "s", "ratio", "bytes", "rpm", "mbps_per_s")
 _BINARY: Mapping[type[ast.operator], Callable[[float, float], float]] = {
@@ -54,7 +45,6 @@ _JOINS: Mapping[str, Callable[[Sequence[float]], float]] = {
 _OLD = "old"
 _OF_RUN = ("goodput_mbps", "throughput_mbps", "utilisation", "jain_index")
 _IF_COMPLETED = ("fct_s", "slowdown")
-_SIDES: Mapping[type[ast.cmpop], int] = {ast.Lt: 1, ast.LtE: 1, ast.Gt: -1, ast.GtE: -1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,21 +75,16 @@ class Observation:
             parts = {part: self.metric(part) for part in own.value.meta.root_names()}
             return _selected(pl.DataFrame([parts], dict.fromkeys(parts, pl.Float64)), own.value)
         if own.total is not None or own.table in ("runs", "sharing"):
-            return _selected(
-                self.tables["summary"], own.total if own.total is not None else own.value
-            )
+            value = own.value if own.total is None else own.total
+            return _selected(self.tables["summary"], value)
         found = _selected(self.tables["flows"], own.value)
         if found is None and own.pooled is not None:
             return _selected(self.tables["requests"], own.pooled)
         return found
 
-    def named(self, name: str) -> list[Mapping[str, Any]]:
-        """The flows with a name, a stack or a controller."""
-        found = [flow for flow in self.flows if name in _names(flow)]
-        if not found:
-            known = dict.fromkeys(str(flow["name"]) for flow in self.flows)
-            raise InputError(unknown("flow", name, known))
-        return found
+
+_Part = Callable[[Observation], Any]
+"""What a part of an expression is in a run: a number, None, or a list of them by flow."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +92,9 @@ class Expression:
     """A checked expression: `value` is one number per run."""
 
     text: str
-    tree: ast.expr
+    has_reference: bool
+    """Whether it needs the run of a reference."""
+    _whole: _Part
 
     @classmethod
     def parse(cls, text: str) -> Expression:
@@ -116,109 +103,100 @@ class Expression:
         Raises:
             InputError: it is not valid; the message says what is allowed.
         """
-        try:
-            tree = ast.parse(text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError):
-            raise InputError(f"{text}: not an expression; write it as goodput - 2 * rtt") from None
-        _check(text, tree)
-        return cls(text.strip(), tree)
+        tree = _tree(text)
+        if tree is None:
+            raise InputError(f"{text}: not an expression; write it as goodput - 2 * rtt")
+        return cls._of(text, tree)
 
-    @property
-    def metric(self) -> metrics.Metric | None:
-        """The metric, if it is one alone."""
-        name = self.tree.id if isinstance(self.tree, ast.Name) else ""
-        return metrics.BY_NAME.get(_full(name) or "")
+    @classmethod
+    def bound(cls, text: str) -> Expression:
+        """Reads `queue_delay_ms_p95 < 50`: the value is by how much a run is beyond the bound.
 
-    @property
-    def has_reference(self) -> bool:
-        """Whether it needs the run of a reference."""
-        return any(isinstance(n, ast.Name) and n.id == _OLD for n in ast.walk(self.tree))
+        Raises:
+            InputError: it is no comparison of two expressions.
+        """
+        match _tree(text):
+            case ast.Compare(left, [ast.Lt() | ast.LtE()], [right]):
+                return cls._of(text, ast.BinOp(left, ast.Sub(), right))
+            case ast.Compare(left, [ast.Gt() | ast.GtE()], [right]):
+                excess = ast.BinOp(left, ast.Sub(), right)
+                return cls._of(text, ast.UnaryOp(ast.USub(), excess))
+        raise InputError(f"{text}: not a bound; write it as 'queue_delay_ms_p95 < 50'")
+
+    @classmethod
+    def _of(cls, text: str, tree: ast.expr) -> Expression:
+        has_reference = any(isinstance(n, ast.Name) and n.id == _OLD for n in ast.walk(tree))
+        return cls(text.strip(), has_reference, _part(text, tree))
 
     def value(self, seen: Observation) -> Value:
         """Its value in a run; None if the run has none."""
         try:
-            found = _value(self.tree, seen)
-        except (ZeroDivisionError, OverflowError, ValueError):
+            found = self._whole(seen)
+        except (ZeroDivisionError, OverflowError, ValueError, TypeError):  # such as of a list
             return None
         if isinstance(found, list) or found is None or isinstance(found, complex):
             return None
         return float(found) if math.isfinite(found) else None
 
 
-@dataclass(frozen=True)
-class Constraint:
-    """A bound: `excess` is at most 0 where it holds."""
-
-    text: str
-    left: Expression
-    right: Expression
-    sign: int
-
-    @classmethod
-    def parse(cls, text: str) -> Constraint:
-        """Reads `queue_delay_ms_p95 < 50`.
-
-        Raises:
-            InputError: it is no comparison of two expressions.
-        """
-        try:
-            tree = ast.parse(text.strip(), mode="eval").body
-        except (SyntaxError, ValueError, RecursionError):
-            tree = None
-        if (
-            not isinstance(tree, ast.Compare)
-            or len(tree.ops) != 1
-            or type(tree.ops[0]) not in _SIDES
-        ):
-            raise InputError(f"{text}: not a bound; write it as 'queue_delay_ms_p95 < 50'")
-        sides = (tree.left, tree.comparators[0])
-        for side in sides:
-            _check(text, side)
-        left, right = (Expression(ast.unparse(side), side) for side in sides)
-        return cls(text.strip(), left, right, _SIDES[type(tree.ops[0])])
-
-    def excess(self, seen: Observation) -> Value:
-        """By how much a run is beyond the bound; None if it has no value."""
-        left, right = self.left.value(seen), self.right.value(seen)
-        return None if left is None or right is None else self.sign * (left - right)
+def _tree(text: str) -> ast.expr | None:
+    try:
+        return ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        return None
 
 
-def _check(text: str, node: ast.expr) -> None:
-    """Refuses what is not in the table above."""
+def _part(text: str, node: ast.expr) -> _Part:
+    """What a part stands for; refuses what is not in the table of docs/search/README.md."""
     match node:
-        case ast.Constant(value=int() | float()):
-            return
+        case ast.Constant(value=int() | float() as number):
+            return lambda _: number
         case ast.Name(id=name):
-            if _full(name) is None:
+            full = _full(name)
+            if full is None:
                 raise InputError(f"{text}: {unknown('metric', name, metrics.BY_NAME)}")
+            return partial(_metric, full)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _BINARY:
-            _check(text, left)
-            _check(text, right)
+            return _applied(_BINARY[type(op)], _part(text, left), _part(text, right))
         case ast.UnaryOp(op=ast.USub(), operand=operand):
-            _check(text, operand)
-        case ast.Attribute(value=ast.Name(id="flows" | "links" | "runs")):
-            return
+            return _applied(operator.neg, _part(text, operand))
+        case ast.Attribute(value=ast.Name(id="flows" | "links" | "runs" as table), attr=column):
+            return partial(_column, table, column)
         case ast.Call(func=ast.Name(id=name), args=[_, *_] as args, keywords=[]):
-            _check_call(text, name, args)
-        case _:
-            raise InputError(
-                f"{text}: {ast.unparse(node)} is not allowed; allowed are metrics, numbers, "
-                "+ - * / **, flows.COLUMN, and functions as share(…) and max(…)"
-            )
-
-
-def _check_call(text: str, name: str, args: Sequence[ast.expr]) -> None:
-    is_text = (
-        len(args) == 1 and isinstance(args[0], ast.Constant) and isinstance(args[0].value, str)
+            return _call(text, name, args)
+    raise InputError(
+        f"{text}: {ast.unparse(node)} is not allowed; allowed are metrics, numbers, "
+        "+ - * / **, flows.COLUMN, and functions as share(…) and max(…)"
     )
-    if is_text and not name.startswith("_") and name not in (_OLD, *_JOINS, *_UNARY):
-        return
-    if (name in (_OLD, *_UNARY) and len(args) == 1) or name in _JOINS:
-        for one in args:
-            _check(text, one)
-        return
-    known = ", ".join((_OLD, "share", *_JOINS, *_UNARY))
-    raise InputError(f"{text}: there is no function {name!r} like this; there are: {known}")
+
+
+def _call(text: str, name: str, args: Sequence[ast.expr]) -> _Part:
+    is_ours = name in (_OLD, *_JOINS, *_UNARY)
+    match args:
+        case [ast.Constant(value=str() as flow)] if not is_ours and not name.startswith("_"):
+            return partial(_of_flows, name, flow)
+    if not is_ours or (name not in _JOINS and len(args) > 1):
+        known = ", ".join((_OLD, "share", *_JOINS, *_UNARY))
+        raise InputError(f"{text}: there is no function {name!r} like this; there are: {known}")
+    parts = [_part(text, one) for one in args]
+    if name == _OLD:
+        return lambda seen: None if seen.old is None else parts[0](seen.old)
+    return lambda seen: _joined(name, [part(seen) for part in parts])
+
+
+def _applied(function: Callable[..., float], *parts: _Part) -> _Part:
+    def value(seen: Observation) -> Any:
+        values = [part(seen) for part in parts]
+        return None if None in values else function(*values)
+
+    return value
+
+
+def _joined(name: str, values: Sequence[Any]) -> Value:
+    flat = [one for each in values for one in (each if isinstance(each, list) else [each])]
+    if None in flat:
+        return None
+    return _JOINS[name](flat) if name in _JOINS else _UNARY[name](flat[0])
 
 
 def _full(name: str) -> str | None:
@@ -227,39 +205,16 @@ def _full(name: str) -> str | None:
     return next((one for one in tried if one in metrics.BY_NAME), None)
 
 
-def _value(node: ast.expr, seen: Observation) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.Name(id=name):
-            return _metric(name, seen)
-        case ast.BinOp(left=left, op=op, right=right):
-            a, b = _value(left, seen), _value(right, seen)
-            return None if a is None or b is None else _BINARY[type(op)](a, b)
-        case ast.UnaryOp(operand=operand):
-            inner = _value(operand, seen)
-            return None if inner is None else -inner
-        case ast.Attribute(value=ast.Name(id=table), attr=column):
-            return _column(table, column, seen)
-        case ast.Call(func=ast.Name(id=name), args=args):
-            return _called(name, args, seen)
-    raise AssertionError(ast.dump(node))
-
-
 def _metric(name: str, seen: Observation) -> Value:
-    full = _full(name) or name
-    found: Value
     # What a row has already needs no data frames, which take longer than a short run.
-    if full in _OF_RUN:
-        found = seen.run.get(full)
-    elif metrics.BY_NAME[full].table == "links":
-        found = seen.link.get(full)
-    elif len(seen.flows) == 1 and full in seen.flows[0]:
-        is_there = full not in _IF_COMPLETED or seen.flows[0]["completed"]
-        found = seen.flows[0][full] if is_there else None
-    else:
-        found = seen.metric(full)
-    return found
+    if name in _OF_RUN:
+        return seen.run.get(name)
+    if metrics.BY_NAME[name].table == "links":
+        return seen.link.get(name)
+    if len(seen.flows) == 1 and name in seen.flows[0]:
+        is_there = name not in _IF_COMPLETED or seen.flows[0]["completed"]
+        return seen.flows[0][name] if is_there else None
+    return seen.metric(name)
 
 
 def _selected(frame: pl.DataFrame, value: pl.Expr) -> Value:
@@ -270,7 +225,7 @@ def _selected(frame: pl.DataFrame, value: pl.Expr) -> Value:
     return found
 
 
-def _column(table: str, column: str, seen: Observation) -> Values:
+def _column(table: str, column: str, seen: Observation) -> Value | list[Value]:
     rows = {"flows": seen.flows, "links": [seen.link], "runs": [seen.run]}[table]
     known = rows[0] if rows else {}
     if column not in known:
@@ -279,23 +234,10 @@ def _column(table: str, column: str, seen: Observation) -> Values:
     return values if table == "flows" else values[0]
 
 
-def _called(name: str, args: Sequence[ast.expr], seen: Observation) -> Any:
-    if name == _OLD:
-        return None if seen.old is None else _value(args[0], seen.old)
-    if isinstance(args[0], ast.Constant) and isinstance(args[0].value, str):
-        return _of_flows(name, args[0].value, seen)
-    values: list[Value] = []
-    for one in args:
-        found = _value(one, seen)
-        values += found if isinstance(found, list) else [found]
-    known = [value for value in values if value is not None]
-    if len(known) < len(values) or not known:
-        return None
-    return _JOINS[name](known) if name in _JOINS else _UNARY[name](known[0])
-
-
 def _of_flows(name: str, flow: str, seen: Observation) -> Value:
-    own = seen.named(flow)
+    own = [row for row in seen.flows if flow in _names(row)]
+    if not own:
+        raise InputError(unknown("flow", flow, dict.fromkeys(str(r["name"]) for r in seen.flows)))
     if name == "share":
         whole = math.fsum(row["goodput_mbps"] or 0.0 for row in seen.flows)
         part = math.fsum(row["goodput_mbps"] or 0.0 for row in own)

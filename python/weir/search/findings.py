@@ -11,13 +11,12 @@ from typing import Any
 
 from weir.base.errors import InputError
 from weir.kernel import receiver
-from weir.scenario.source import SIM, Overrides, Source
+from weir.scenario.source import SIM, Effective, Overrides, Source
 from weir.scenario.toml import toml
 from weir.search import space as spaces
-from weir.search.expressions import Expression
-from weir.search.goals import Hunt
+from weir.search.goals import Weakness
 from weir.search.loop import shown
-from weir.search.space import Keys, Space
+from weir.search.space import Keys, Space, Templates
 from weir.statistics.intervals import Estimate
 
 JUDGES = 5
@@ -28,21 +27,16 @@ JUDGES = 5
 class Target:
     """What a search looks for: the scenario, its space, and a score."""
 
-    name: str
-    about: str
+    goal: Weakness
     source: Source
     space: Space
-    expression: Expression
-    sign: int
-    threshold: float | None
     reference: Source | None = None
-    keeps_time: bool = False
 
     @classmethod
     def of(
         cls,
-        hunt: Hunt,
-        keys: Mapping[str, str | Sequence[str]],
+        goal: Weakness,
+        keys: Templates,
         sets: Overrides,
         world: str,
         scenario: Source | None = None,
@@ -52,43 +46,36 @@ class Target:
         Raises:
             InputError: it compares worlds, and `world` is not the simulator.
         """
-        goal = hunt.goal
         if goal.old_world and world != SIM:
             raise InputError(f"{goal.name} runs each network in both worlds; leave out --world")
         stated = {key for key, _ in sets}
         own = {k: v for k, v in goal.space.items() if k.removesuffix("?") not in stated}
-        source = Source(hunt.filled(goal.scenario), goal.name, sets)
+        source = replace(goal.scenario, overrides=sets)
         if scenario is not None:
             number = len(scenario.effective().fields["flow"])
-            stacks = zip(range(number), (hunt.stack, hunt.against), strict=False)
+            stacks = zip(range(number), (goal.stack, goal.against), strict=False)
             own_stacks = tuple((f"flow.{n}.stack", stack) for n, stack in stacks if stack)
             source = replace(scenario, overrides=(*own_stacks, *scenario.overrides, *sets))
         source = source.in_world(world)
         reference = None
         if goal.old:
-            keys_of_old = (*source.overrides, ("flow.0.stack", hunt.filled(goal.old)))
-            other = goal.old_world or world
-            reference = replace(source, overrides=keys_of_old, world=SIM).in_world(other)
+            old = source.with_override("flow.0.stack", goal.old)
+            reference = old.in_world(goal.old_world or world)
         if goal.old_world:
             flows = range(len(source.effective().fields["flow"]))
             hosts = receiver.hosts_of_guest().items()
             own_hosts = tuple((f"flow.{n}.{key}", value) for n in flows for key, value in hosts)
             source = replace(source, overrides=(*own_hosts, *source.overrides))
-        return cls(
-            goal.name,
-            hunt.filled(goal.about),
-            source,
-            spaces.space(keys or own),
-            Expression.parse(goal.expression),
-            goal.sign,
-            goal.threshold,
-            reference,
-            goal.keeps_time,
-        )
+        return cls(goal, source, spaces.space(keys or own), reference)
 
     def score(self, value: float | None) -> float | None:
         """A value as a cost: less is worse for the stack."""
-        return None if value is None else self.sign * value
+        return None if value is None else self.goal.sign * value
+
+    @property
+    def sources(self) -> list[Source]:
+        """The scenario, and the reference's."""
+        return [self.source] if self.reference is None else [self.source, self.reference]
 
     @property
     def crosses_worlds(self) -> bool:
@@ -97,9 +84,9 @@ class Target:
 
     def is_found(self, value: float | None) -> bool:
         """Whether a value is beyond the threshold."""
-        if value is None or self.threshold is None:
+        if value is None or self.goal.threshold is None:
             return False
-        return self.sign * (value - self.threshold) <= 0
+        return self.goal.sign * (value - self.goal.threshold) <= 0
 
 
 @dataclass(frozen=True)
@@ -119,39 +106,40 @@ class Finding:
     runs: int
     """Runs of the search itself."""
     runs_until_found: int | None
-    checks: int
     without: Mapping[str, float | None]
     """The value with each key at its default: those that matter change it."""
-    stacks: Sequence[str]
     journal: str
+
+    def scenario(self, source: Source | None = None) -> Effective:
+        """The network, also with the reference as its source."""
+        return (source or self.target.source).at(self.keys, list(self.keys.values()))
 
     @property
     def sentence(self) -> str:
         """What was found, in words."""
-        text = self.target.expression.text
+        goal, text = self.target.goal, self.target.goal.expression.text
         if self.value.mean is None:
-            return f"{self.target.name}: nothing was found; no network has a value of {text}"
+            return f"{goal.name}: nothing was found; no network has a value of {text}"
         value = f"{text} is {self.value.mean:.3g} with {shown(self.keys)}"
-        if self.target.threshold is None:
-            return f"{self.target.about} in {self.runs} runs: {value}"
+        if goal.threshold is None:
+            return f"{goal.about} in {self.runs} runs: {value}"
         many = f"{self.shown} of {self.seeds} seeds"
         if self.is_found:
             runs = self.runs if self.runs_until_found is None else self.runs_until_found
-            return f"{self.target.name}: found after {runs} runs, in {many}: {value}"
-        none = f"{self.target.name}: not found in {self.runs} runs"
-        limit = f"beyond {self.target.threshold:g} in {many}"
-        return f"{none}; the worst, {limit}: {value}"
+            return f"{goal.name}: found after {runs} runs, in {many}: {value}"
+        none = f"{goal.name}: not found in {self.runs} runs"
+        return f"{none}; the worst, beyond {goal.threshold:g} in {many}: {value}"
 
 
 def scenario_text(finding: Finding, source: Source | None = None) -> str:
     """The scenario file: the goal's scenario with the keys that matter, or that of a reference."""
-    source, keys = source or finding.target.source, finding.keys
+    source = source or finding.target.source
     data = tomllib.loads(source.text)
-    for key, value in (*source.overrides, *keys.items()):
+    for key, value in (*source.overrides, *finding.keys.items()):
         _set(data, key.split("."), value)
-    data["name"] = f"{finding.target.name}-found"
+    data["name"] = f"{finding.target.goal.name}-found"
     text = f"# {finding.sentence}\n" + toml(data)
-    wanted = source.at(keys, list(keys.values())).fields
+    wanted = finding.scenario(source).fields
     own = Source(text, "found").effective().fields
     if any(own[part] != wanted[part] for part in ("topology", "flow", "measure")):
         return toml({**wanted, "name": data["name"]})  # a key that only an override can write
@@ -187,20 +175,20 @@ origin = {sentence}
 
 def conform_text(finding: Finding, command: str) -> str:
     """A suite of `weir conform` with one case: the failure does not show."""
-    target, old = finding.target, finding.target.reference
+    goal, old = finding.target.goal, finding.target.reference
     stack = "" if old is None else f'stack = "{dict(old.overrides)["flow.0.stack"]}"'
     return _SUITE.format(
         command=command,
-        goal=target.name,
-        title=json.dumps(f"Found by weir search: {target.about}", ensure_ascii=False),
-        stack=json.dumps(finding.stacks[0]),
+        goal=goal.name,
+        title=json.dumps(f"Found by weir search: {goal.about}", ensure_ascii=False),
+        stack=json.dumps(finding.scenario().stacks[0]),
         scenario=scenario_text(finding),
-        about=json.dumps(target.about, ensure_ascii=False),
+        about=json.dumps(goal.about, ensure_ascii=False),
         seeds=JUDGES,
         variants="" if old is None else f"[case.variant.now]\n[case.variant.old]\n{stack}",
-        expression=json.dumps(target.expression.text),
-        side="low" if target.sign > 0 else "high",
-        limit=target.threshold if target.threshold is not None else finding.value.mean,
+        expression=json.dumps(goal.expression.text),
+        side="low" if goal.sign > 0 else "high",
+        limit=goal.threshold if goal.threshold is not None else finding.value.mean,
         sentence=json.dumps(finding.sentence, ensure_ascii=False),
         against="" if old is None else 'of = "now"\nagainst = ["old"]',
     )
@@ -208,11 +196,12 @@ def conform_text(finding: Finding, command: str) -> str:
 
 def as_json(finding: Finding) -> dict[str, Any]:
     """The finding for JSON."""
+    goal = finding.target.goal
     return {
-        "goal": finding.target.name,
-        "expression": finding.target.expression.text,
-        "direction": "minimise" if finding.target.sign > 0 else "maximise",
-        "threshold": finding.target.threshold,
+        "goal": goal.name,
+        "expression": goal.expression.text,
+        "direction": "minimise" if goal.sign > 0 else "maximise",
+        "threshold": goal.threshold,
         "found": finding.is_found,
         "value": finding.value.as_json(),
         "shown": [finding.shown, finding.seeds],
@@ -248,9 +237,8 @@ def _set(data: dict[str, Any], path: Sequence[str], value: str) -> None:
         if isinstance(inner, list):
             inner = inner[int(name)]
         else:
-            following = inner.get(name)
-            if isinstance(following, str):  # a queue's size becomes its limit
-                inner[name] = {"limit": following}
+            if isinstance(inner.get(name), str):  # a queue's size becomes its limit
+                inner[name] = {"limit": inner[name]}
             inner = inner.setdefault(name, {})
     inner[path[-1]] = _value(value)
 
@@ -263,7 +251,8 @@ def _value(text: str) -> Any:
 
 
 def lines_of(finding: Finding) -> Iterator[str]:
-    """What of the network matters, key by key."""
+    """What was found, and what of the network matters, key by key."""
+    yield f"{finding.sentence}."
     for key, value in finding.without.items():
         shown = "no value" if value is None else f"{value:.3g}"
         yield f"Without {key}={finding.keys[key]}: {shown}"

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 from weir.base.errors import InputError, unknown
-from weir.base.options import MEASUREMENT, Option
-from weir.search.space import Bounds
+from weir.scenario.source import Source
+from weir.search.expressions import Expression
+from weir.search.space import Bounds, option
 
 IN_TURN = ("starve", "stall", "harm", "bufferbloat", "unfair")
 """The goals of a search that names none."""
@@ -23,62 +24,69 @@ class Weakness:
 
     name: str
     about: str
-    scenario: str
+    scenario: Source
     space: Mapping[str, str]
-    expression: str
+    expression: Expression
     sign: int
-    threshold: float
+    threshold: float | None
     """From which value on it is found."""
-    against: str
+    against: str = ""
     """The second stack, or the reference's, unless another is given; empty for the same one."""
-    old: str
+    old: str = ""
     """The stack of the reference run; empty if there is none."""
-    old_world: str
-    keeps_time: bool
+    old_world: str = ""
+    keeps_time: bool = False
     """Whether the scenario's time is part of the goal."""
+    stack: str = ""
+
+    def of(self, stack: str, against: str) -> Weakness:
+        """The goal for a stack, with the names of both in its texts."""
+
+        def filled(text: str) -> str:
+            return text.replace("{stack}", stack).replace("{against}", against)
+
+        scenario = replace(self.scenario, text=filled(self.scenario.text))
+        about, old = filled(self.about), filled(self.old)
+        return replace(self, about=about, scenario=scenario, old=old, stack=stack, against=against)
 
 
 @dataclass(frozen=True)
 class Aim:
     """What a search is about."""
 
-    stack: Annotated[
-        str | None, Option("Stack to find the weakness of.", MEASUREMENT, metavar="STACK")
-    ] = None
+    stack: Annotated[str | None, option("Stack to find the weakness of.", metavar="STACK")] = None
     against: Annotated[
         str | None,
-        Option(
+        option(
             "Stack of the second flow, or of the reference.",
-            MEASUREMENT,
             metavar="STACK",
             default_text="the same one",
         ),
     ] = None
     scenario: Annotated[
-        Path | None,
-        Option("Scenario in place of the goal's, with {space}.", MEASUREMENT, metavar="FILE"),
+        Path | None, option("Scenario in place of the goal's, with {space}.", metavar="FILE")
     ] = None
     space: Bounds = None
     minimise: Annotated[
-        str | None,
-        Option("Expression to minimise in place of a goal.", MEASUREMENT, metavar="EXPRESSION"),
+        str | None, option("Expression to minimise in place of a goal.", metavar="EXPRESSION")
     ] = None
     maximise: Annotated[
-        str | None,
-        Option("Expression to maximise in place of a goal.", MEASUREMENT, metavar="EXPRESSION"),
+        str | None, option("Expression to maximise in place of a goal.", metavar="EXPRESSION")
     ] = None
     until: Annotated[
         float | None,
-        Option(
+        option(
             "Value of the expression at which the search ends: from there on it counts as found.",
-            MEASUREMENT,
             metavar="VALUE",
             default_text="the goal's",
         ),
     ] = None
-    keep_time: Annotated[
-        bool, Option("Shrink neither duration nor warm-up of the scenario.", MEASUREMENT)
-    ] = False
+    keep_time: Annotated[bool, option("Shrink neither duration nor warm-up of the scenario.")] = (
+        False
+    )
+
+
+_OPTIONAL = ("against", "old", "old_world", "keeps_time")
 
 
 def _read() -> dict[str, Weakness]:
@@ -88,15 +96,12 @@ def _read() -> dict[str, Weakness]:
         name: Weakness(
             name,
             goal["about"],
-            data["scenario"][goal["scenario"]],
+            Source(data["scenario"][goal["scenario"]], name),
             {key: text for part in goal["space"] for key, text in data["space"][part].items()},
-            goal.get("minimise") or goal["maximise"],
+            Expression.parse(goal.get("minimise") or goal["maximise"]),
             1 if "minimise" in goal else -1,
             goal["from"],
-            goal.get("against", ""),
-            goal.get("old", ""),
-            goal.get("old_world", ""),
-            goal.get("keeps_time", False),
+            **{key: goal[key] for key in _OPTIONAL if key in goal},
         )
         for name, goal in data["goal"].items()
     }
@@ -105,20 +110,7 @@ def _read() -> dict[str, Weakness]:
 WEAKNESSES: Mapping[str, Weakness] = _read()
 
 
-@dataclass(frozen=True)
-class Hunt:
-    """One goal for one stack."""
-
-    goal: Weakness
-    stack: str
-    against: str
-
-    def filled(self, text: str) -> str:
-        """A text with the stacks in place of their names."""
-        return text.replace("{stack}", self.stack).replace("{against}", self.against)
-
-
-def hunts(words: Sequence[str], stack: str | None, against: str | None) -> list[Hunt]:
+def hunts(words: Sequence[str], stack: str | None, against: str | None) -> list[Weakness]:
     """The goals that the words of a command line stand for.
 
     Raises:
@@ -128,15 +120,40 @@ def hunts(words: Sequence[str], stack: str | None, against: str | None) -> list[
     if name == "regress":
         if len(rest) != 2:
             raise InputError("regress takes two stacks: weir search regress OLD NEW")
-        return [Hunt(WEAKNESSES[name], rest[1], rest[0])]
+        return [WEAKNESSES[name].of(rest[1], rest[0])]
     if stack is None:
         raise InputError("name a stack, as in weir search starve --stack copa")
     if name == "disagree":
         if sorted(rest) not in ([], ["kernel", "sim"]):
             raise InputError(f"disagree {' '.join(rest)}: only 'sim kernel' can be compared")
-        return [Hunt(WEAKNESSES[name], stack, stack)]
+        return [WEAKNESSES[name].of(stack, stack)]
     for one in words:
         if one not in WEAKNESSES:
             raise InputError(unknown("goal", one, WEAKNESSES))
     chosen = [WEAKNESSES[one] for one in words or IN_TURN]
-    return [Hunt(one, stack, against or one.against or stack) for one in chosen]
+    return [one.of(stack, against or one.against or stack) for one in chosen]
+
+
+def own(aim: Aim) -> Weakness:
+    """The goal of an expression of the user's own, over the networks of a named goal.
+
+    Raises:
+        InputError: it is not valid, or a stack is missing.
+    """
+    if aim.minimise is not None and aim.maximise is not None:
+        raise InputError("--minimise and --maximise: one search looks for one of them")
+    if aim.stack is None and aim.scenario is None:
+        raise InputError("name a stack (--stack) or a scenario (--scenario)")
+    expression = Expression.parse(aim.minimise or aim.maximise or "")
+    if expression.has_reference and not aim.against:
+        raise InputError("old(…) needs the reference's stack: --against STACK")
+    basis = WEAKNESSES["starve" if aim.against is not None else "bufferbloat"]
+    return replace(
+        basis.of(aim.stack or "", aim.against or ""),
+        name="worst",
+        about=f"{'least' if aim.minimise else 'most'} {expression.text}",
+        expression=expression,
+        sign=1 if aim.minimise else -1,
+        threshold=None,
+        old=(aim.against or "") if expression.has_reference else "",
+    )

@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -32,16 +32,29 @@ class Answer:
     values: Sequence[float | None]
     error: str = ""
 
+    @property
+    def value(self) -> float | None:
+        """The first of them."""
+        return self.values[0] if self.values else None
 
-@dataclass
+
 class Journal:
-    """The answers of one search."""
+    """The answers of one search, in a directory of its own."""
 
-    path: Path
-    answers: dict[str, Answer] = field(default_factory=dict)
-    elapsed: list[float] = field(default_factory=list)
-    """The time spent at the end of each batch, in seconds."""
-    _file: IO[str] | None = None
+    def __init__(self, path: Path) -> None:
+        """Opens the one in an existing directory; the last line of its file may be cut off."""
+        self.path = path
+        self.answers: dict[str, Answer] = {}
+        self.elapsed: list[float] = []
+        """The time spent at the end of each batch, in seconds."""
+        file = path / _FILE
+        lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
+        whole = [line for line in lines if line.endswith("\n")]
+        if whole != lines:
+            write_text(file, "".join(whole).rstrip("\n"))
+        for line in filter(str.strip, whole):
+            self._read(line)
+        self._file: IO[str] | None = None
 
     @classmethod
     def open(cls, root: Path, verb: str, identity: Mapping[str, Any], *, resume: bool) -> Journal:
@@ -60,7 +73,7 @@ class Journal:
                 raise InputError(
                     f"nothing to resume: {home} holds no unfinished search of exactly this command"
                 )
-            return cls(found[-1])._read()
+            return cls(found[-1])
         stamp = f"{datetime.now(UTC):%Y-%m-%dT%H-%M-%SZ}-{digest}"
         path, number = home / stamp, 1
         with write_errors(root):
@@ -80,11 +93,7 @@ class Journal:
         if number < len(self.elapsed):
             return self.elapsed[number]
         self.elapsed.append(elapsed_s)
-        self._write({"elapsed_s": elapsed_s})
-        if self._file is not None:
-            with write_errors(self.path):
-                self._file.flush()
-                os.fsync(self._file.fileno())
+        self._write({"elapsed_s": elapsed_s}, is_last=True)
         return elapsed_s
 
     def finish(self, answer: Mapping[str, Any]) -> None:
@@ -97,28 +106,22 @@ class Journal:
         if self._file is not None:
             self._file.close()
 
-    def _write(self, row: Mapping[str, Any]) -> None:
+    def _write(self, row: Mapping[str, Any], *, is_last: bool = False) -> None:
         with write_errors(self.path):
             if self._file is None:
                 self._file = (self.path / _FILE).open("a", encoding="utf-8")
             self._file.write(json.dumps(row) + "\n")
+            if is_last:
+                self._file.flush()
+                os.fsync(self._file.fileno())
 
-    def _read(self) -> Journal:
-        """Reads what is there; the last line may be cut off."""
-        file = self.path / _FILE
-        lines = file.read_text(encoding="utf-8").splitlines(keepends=True) if file.exists() else []
-        whole = [line for line in lines if line.endswith("\n")]
-        if whole != lines:
-            write_text(file, "".join(whole).rstrip("\n"))
-        for line in filter(str.strip, whole):
-            try:
-                row = json.loads(line)
-            except ValueError:
-                raise InputError(
-                    f"{file}: damaged: {line[:40]!r} is no line of a journal"
-                ) from None
-            if "elapsed_s" in row:
-                self.elapsed.append(float(row["elapsed_s"]))
-            else:
-                self.answers[row["key"]] = Answer(row["values"], row["error"])
-        return self
+    def _read(self, line: str) -> None:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            file = self.path / _FILE
+            raise InputError(f"{file}: damaged: {line[:40]!r} is no line of a journal") from None
+        if "elapsed_s" in row:
+            self.elapsed.append(float(row["elapsed_s"]))
+        else:
+            self.answers[row["key"]] = Answer(row["values"], row["error"])

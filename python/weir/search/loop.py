@@ -7,30 +7,29 @@ which order, and whether it was there before.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from weir import _native
-from weir.base.errors import ClusterError, InputError, StoppedError
-from weir.base.options import MEASUREMENT, Option
+from weir.base.errors import InputError, StoppedError
 from weir.running.execution import Execution, workers
 from weir.running.runner import each
 from weir.scenario.source import Effective, Source
 from weir.scenario.sweep import Case, Run, run_of
 from weir.search.expressions import Observation, Value
 from weir.search.journal import Answer, Journal
-from weir.search.space import Keys
+from weir.search.space import Keys, option
 
-BUDGET = Option(
+BUDGET = option(
     "When the search ends: a number of runs as `2000`, or a time as `20min`.",
-    MEASUREMENT,
     metavar="RUNS|TIME",
 )
 FRESH = 1_000_003
@@ -53,8 +52,8 @@ class Question:
 class Budget:
     """Runs, or seconds."""
 
-    runs: int | None
-    seconds: float | None
+    runs: float = math.inf
+    seconds: float = math.inf
 
     @classmethod
     def parse(cls, text: str) -> Budget:
@@ -64,48 +63,39 @@ class Budget:
             InputError: it is neither.
         """
         if text.isdecimal() and int(text) > 0:
-            return cls(int(text), None)
+            return cls(runs=int(text))
         with suppress(ValueError):
             if (seconds := _native.parse_quantity("time", text)) > 0:
-                return cls(None, seconds)
+                return cls(seconds=seconds)
         raise InputError(
             f"--budget {text}: a number of runs as 2000, or a time as 20min, is needed"
         )
 
 
+@dataclass
 class Loop:
     """Answers questions from a journal, or by runs, until a budget is spent."""
 
-    def __init__(
-        self,
-        sources: Sequence[Source],
-        measures: Sequence[Measure],
-        journal: Journal,
-        budget: Budget,
-        pool: Executor,
-        jobs: int,
-    ) -> None:
-        self.journal = journal
-        self.runs = 0
-        """Different runs that were needed so far, also those in the journal."""
-        self.refused: dict[str, str] = {}
-        """Why scenarios are not valid."""
-        self._bases = [(source, source.effective()) for source in sources]
-        self._measures = measures
-        self._budget = budget
-        self._pool, self._jobs = pool, jobs
-        self._started = time.monotonic()
-        self._batches = 0
-        self._elapsed = 0.0
-        self._asked: set[str] = set()
-        self._scenarios: dict[str, list[Effective] | None] = {}
+    bases: Sequence[tuple[Source, Effective]]
+    measures: Sequence[Measure]
+    journal: Journal
+    budget: Budget
+    pool: Executor
+    jobs: int
+    runs: int = 0
+    """Different runs that were needed so far, also those in the journal."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """Why scenarios are not valid."""
+    _started: float = field(default_factory=time.monotonic)
+    _batches: int = 0
+    _elapsed: float = 0.0
+    _asked: set[str] = field(default_factory=set)
+    _cases: dict[str, list[Case]] = field(default_factory=dict)
 
     @property
     def is_spent(self) -> bool:
         """Whether the budget is used up."""
-        if self._budget.runs is not None:
-            return self.runs >= self._budget.runs
-        return self._elapsed >= (self._budget.seconds or 0.0)
+        return self.runs >= self.budget.runs or self._elapsed >= self.budget.seconds
 
     def answers(self, questions: Sequence[Question]) -> list[Answer]:
         """The answers of a batch, in order.
@@ -115,15 +105,11 @@ class Loop:
             StoppedError: Ctrl-C; the same.
         """
         keys = [self._key(question) for question in questions]
-        pending = {}
-        for key, runs in keys:
-            if runs and key not in self._asked:
-                self._asked.add(key)
-                self.runs += len(runs)
-                if key not in self.journal.answers:
-                    pending[key] = runs
+        new = {key: runs for key, runs in keys if runs and key not in self._asked}
+        self._asked |= new.keys()
+        self.runs += sum(map(len, new.values()))
         try:
-            self._run(pending)
+            self._run({k: runs for k, runs in new.items() if k not in self.journal.answers})
         except KeyboardInterrupt:
             raise StoppedError(
                 f"interrupted; {len(self.journal.answers)} answers are kept in "
@@ -138,70 +124,52 @@ class Loop:
             for key, runs in keys
         ]
 
-    def scenario(self, keys: Keys, network: Keys = {}, variant: int = 0) -> Effective:  # noqa: B006
-        """The scenario with these keys; `variant` 1 is the reference's.
-
-        Raises:
-            ScenarioError: it is not valid.
-        """
-        source, base = self._bases[variant]
-        return source.at({**network, **keys}, list(keys.values()), base)
-
     def _key(self, question: Question) -> tuple[str, list[Run]]:
         """The key of an answer, and its runs; none if the scenario is not valid."""
         name = repr((sorted(question.keys.items()), sorted(question.network.items())))
-        if name not in self._scenarios:
-            self._scenarios[name] = self._checked(name, question)
-        scenarios = self._scenarios[name]
-        if scenarios is None:
-            return name, []
-        runs = []
-        for (source, _), scenario in zip(self._bases, scenarios, strict=True):
-            case = Case("", " + ".join(scenario.stacks), {}, scenario, source.world)
-            runs.append(run_of(case, question.seed, 0))
-        return "+".join(run.key for run in runs), runs
-
-    def _checked(self, name: str, question: Question) -> list[Effective] | None:
-        try:
-            return [
-                self.scenario(question.keys, question.network, variant)
-                for variant in range(len(self._bases))
-            ]
-        except (_native.ScenarioError, InputError) as error:
-            self.refused[name] = str(error)
-            return None
+        if name not in self._cases:
+            try:
+                self._cases[name] = [_case(*base, question) for base in self.bases]
+            except (_native.ScenarioError, InputError) as error:
+                self._cases[name], self.refused[name] = [], str(error)
+        runs = [run_of(case, question.seed, 0) for case in self._cases[name]]
+        return "+".join(run.key for run in runs) or name, runs
 
     def _run(self, pending: Mapping[str, Sequence[Run]]) -> None:
-        waiting: dict[str, dict[int, Mapping[str, pl.DataFrame]]] = {key: {} for key in pending}
-        numbered = [
-            (key, variant, run) for key, runs in pending.items() for variant, run in enumerate(runs)
-        ]
-        indexed = [run_of(r.case, r.seed, number) for number, (*_, r) in enumerate(numbered)]
+        flat = [(key, n, run) for key, runs in pending.items() for n, run in enumerate(runs)]
+        numbered = [replace(run, index=number) for number, (*_, run) in enumerate(flat)]
+        tables: dict[str, dict[int, Mapping[str, pl.DataFrame]]] = {key: {} for key in pending}
         # Other processes cannot be watched from here.
-        is_here = isinstance(self._pool, ThreadPoolExecutor)
+        is_here = isinstance(self.pool, ThreadPoolExecutor)
         control = _native.RunControl() if is_here else None
         try:
-            for run, future in each(indexed, self._pool, self._jobs, control):
-                key, variant, _ = numbered[run.index]
-                error = future.exception()
-                if isinstance(error, ClusterError):
-                    raise error
-                if error is not None:
-                    self.journal.keep(key, Answer((), str(error) or type(error).__name__))
+            for ended in each(numbered, self.pool, self.jobs, control):
+                key, variant, _ = flat[ended.run.index]
+                if ended.error:
+                    self.journal.keep(key, Answer((), ended.error))
                     continue
-                waiting[key][variant] = future.result()
-                if len(waiting[key]) == len(pending[key]):
-                    self._keep(key, waiting.pop(key))
+                tables[key][variant] = ended.tables
+                if len(tables[key]) == len(pending[key]):
+                    self.journal.keep(key, self._answer(tables.pop(key)))
         finally:
             if control is not None:
                 control.stop()
 
-    def _keep(self, key: str, tables: Mapping[int, Mapping[str, pl.DataFrame]]) -> None:
-        if key in self.journal.answers:  # one of its runs failed
-            return
+    def _answer(self, tables: Mapping[int, Mapping[str, pl.DataFrame]]) -> Answer:
         old = Observation.of(tables[1]) if 1 in tables else None
         seen = Observation.of(tables[0], old)
-        self.journal.keep(key, Answer([measure(seen) for measure in self._measures]))
+        return Answer([measure(seen) for measure in self.measures])
+
+
+def _case(source: Source, base: Effective, question: Question) -> Case:
+    """A question's scenario.
+
+    Raises:
+        InputError, ScenarioError: it is not valid.
+    """
+    keys = {**question.network, **question.keys}
+    scenario = source.at(keys, list(question.keys.values()), base)
+    return Case("", " + ".join(scenario.stacks), {}, scenario, source.world)
 
 
 def shown(keys: Keys) -> str:
@@ -215,7 +183,7 @@ def opened(
     identity: Mapping[str, Any],
     sources: Sequence[Source],
     measures: Sequence[Measure],
-    budget: Budget,
+    budget: str,
     how: Execution,
 ) -> Iterator[Loop]:
     """A loop with its workers and its journal.
@@ -223,13 +191,13 @@ def opened(
     Raises:
         InputError, ScenarioError: a scenario is not valid, or there is nothing to resume.
     """
+    until = Budget.parse(budget)
     scenarios = [[one.text, one.overrides, one.world] for one in sources]
     identity = {**identity, "scenarios": scenarios}
-    for source in sources:
-        source.effective()
+    bases = [(source, source.effective()) for source in sources]
     with workers({source.world for source in sources}, how) as (pool, jobs):
         journal = Journal.open(Path(how.out), verb, identity, resume=how.resume)
         try:
-            yield Loop(sources, measures, journal, budget, pool, jobs)
+            yield Loop(bases, measures, journal, until, pool, jobs)
         finally:
             journal.close()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import polars as pl
 
+from weir.base.errors import InputError
 from weir.graphics.dots import DotAxes, dots
 from weir.graphics.figure import Figure
 from weir.graphics.timeline import TimePanel, timeline
@@ -18,6 +22,15 @@ _PANELS = (
     ("pacing_mbps", "Pacing rate", "Mbit/s", 1.0),
 )
 _MOST_INTERNAL = 3
+
+
+def drawn(folder: Path, picture: Callable[[], Figure]) -> str:
+    """Draws a picture next to a journal; returns what is said about it."""
+    try:
+        (file,) = picture().save(folder, ["svg"])
+    except InputError as missing:
+        return f"no picture: {missing}"
+    return f"Picture: {file}"
 
 
 def residuals(found: Explained) -> Figure:

@@ -10,7 +10,7 @@ from typing import Any
 
 from weir import _native
 from weir.base.errors import InputError
-from weir.scenario.source import Source, Sweep, parse_sweep
+from weir.scenario.source import Source, Sweep, is_stack, parse_sweep
 from weir.scenario.sweep import without_labels
 from weir.search import space as spaces
 from weir.search.space import Keys, Space
@@ -18,6 +18,7 @@ from weir.search.space import Keys, Space
 _HEADERS_BYTES = 52
 """IP, TCP and timestamps."""
 _MSS = 1448
+_WINDOW = re.compile(r"\b(go-back-n|selective-repeat|none)\(\{")
 
 
 @dataclass(frozen=True)
@@ -58,17 +59,15 @@ class Problem:
     @property
     def window(self) -> str:
         """The bandwidth-delay product in words, if a window varies on a path with one."""
-        stacks = [v.template for v in self.space.keys if v.key.endswith(".stack")]
+        stacks = [v.template for v in self.space.keys if is_stack(v.key)]
         fields = self.source.effective().fields
-        topology = fields["topology"]
-        if not any(re.search(r"\b(go-back-n|selective-repeat|none)\(\{", s) for s in stacks):
+        rate, rtt = (fields["topology"].get(name) for name in ("rate", "rtt"))
+        has_window = any(_WINDOW.search(stack) for stack in stacks)
+        if not has_window or rate is None or rtt is None:
             return ""
-        if topology.get("rate") is None or topology.get("rtt") is None:
-            return ""
-        rate = _native.parse_quantity("rate", str(topology["rate"]))
-        rtt = _native.parse_quantity("time", str(topology["rtt"]))
+        bits = _native.parse_quantity("rate", str(rate)) * _native.parse_quantity("time", str(rtt))
         packet = int(fields["flow"][0].get("mss") or _MSS) + _HEADERS_BYTES
-        product = rate * rtt / 8 / packet
+        product = bits / 8 / packet
         return f"The bandwidth-delay product is {product:.1f} segments of {packet} bytes"
 
 

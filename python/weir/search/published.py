@@ -12,7 +12,7 @@ import csv
 import io
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from weir.base import bounded
@@ -77,53 +77,32 @@ def read(path: Path, seed: int) -> Table:
             raise InputError(f"{path}: row {number + 1} has {len(line)} cells, not {len(names)}")
         own = dict(zip(names, (text.strip() for text in line), strict=True))
         rows.append({key: text for key, text in own.items() if _is_key(key) and text})
-        repeats = _repeats(path, own.get(_REPEATS, "") or "1")
+        repeats = own.get(_REPEATS) or "1"
+        if not repeats.isdecimal() or int(repeats) < 1:
+            raise InputError(f"{path}: {_REPEATS} {repeats}: a whole number from 1 on is needed")
         for column, name in enumerate(metrics):
             if own[name]:
                 value, error = _number(path, name, own[name])
-                cells.append(Cell(number, column, value, error, repeats))
+                cells.append(Cell(number, column, value, error, int(repeats)))
     if len(cells) < 2:
         raise InputError(f"{path}: at least two published numbers are needed")
-    return Table(rows, columns, _divided(cells, seed))
-
-
-def _divided(cells: Sequence[Cell], seed: int) -> list[Cell]:
     rng = random.Random(f"cells {seed}")  # noqa: S311
     chosen = set(rng.sample(range(len(cells)), len(cells) // _HELD_OUT))
-    return [
-        Cell(c.row, c.column, c.value, c.error, c.repeats, is_held_out=n in chosen)
-        for n, c in enumerate(cells)
-    ]
+    return Table(rows, columns, [replace(c, is_held_out=n in chosen) for n, c in enumerate(cells)])
 
 
 def _is_key(name: str) -> bool:
     """Whether a column is a key of the scenario; `flows.timeouts` is an expression."""
-    return (
-        "." in name
-        and "(" not in name
-        and name.partition(".")[0]
-        not in (
-            "flows",
-            "links",
-            "runs",
-        )
-    )
-
-
-def _repeats(path: Path, text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise InputError(f"{path}: {_REPEATS} {text}: a whole number from 1 on is needed")
-    return int(text)
+    section, dot, _ = name.partition(".")
+    return bool(dot) and "(" not in name and section not in ("flows", "links", "runs")
 
 
 def _number(path: Path, name: str, text: str) -> tuple[float, float]:
     number, _, stated = text.replace("+-", "±").partition("±")
     try:
-        value = float(number)
-        error = float(stated) if stated else _half_digit(number.strip())
+        return float(number), float(stated) if stated else _half_digit(number.strip())
     except ValueError:
         raise InputError(f"{path}: {name} {text}: not a number, as 0.54 or 0.54±0.1") from None
-    return value, error
 
 
 def _half_digit(text: str) -> float:

@@ -13,13 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, variance
 
-from weir.search.expressions import Constraint, Expression
-from weir.search.loop import Loop, Measure, Question
+from weir.search.expressions import Expression
+from weir.search.loop import Loop, Question
 from weir.search.space import Keys, Point
 
 FIRST_SEEDS = 3
-FACTOR = 3
-ROUNDS = 3
+_FACTOR = 3
+_ROUNDS = 3
 _ALPHA = 0.05
 _INVALID = 1e12
 """What a broken bound costs: more than any goal."""
@@ -31,24 +31,6 @@ class Goal:
 
     expression: Expression
     sign: int
-
-    @property
-    def direction(self) -> str:
-        """What is done with it."""
-        return "minimise" if self.sign > 0 else "maximise"
-
-
-@dataclass(frozen=True)
-class Objective:
-    """Goals and bounds. The measures of a question are the goals, then the bounds."""
-
-    goals: Sequence[Goal]
-    bounds: Sequence[Constraint] = ()
-
-    @property
-    def measures(self) -> list[Measure]:
-        """What is measured in each run."""
-        return [*(goal.expression.value for goal in self.goals), *(b.excess for b in self.bounds)]
 
 
 @dataclass(eq=False)
@@ -74,7 +56,9 @@ class Race:
     """Runs races on some networks, and ranks candidates."""
 
     loop: Loop
-    objective: Objective
+    goals: Sequence[Goal]
+    bounds: Sequence[Expression]
+    """The measures of a question are the goals, then these."""
     networks: Sequence[Keys]
     seed: int
     relevant: float
@@ -92,25 +76,23 @@ class Race:
             if (network, seed) not in one.values and not one.refused
         ]
         questions = [Question(one.keys, seed, self.networks[n]) for one, n, seed in missing]
-        for (one, *place), answer in zip(missing, self.loop.answers(questions), strict=True):
+        for (one, n, seed), answer in zip(missing, self.loop.answers(questions), strict=True):
             if answer.error or None in answer.values:
                 one.refused = answer.error or "a run has no value of a goal or a bound"
-            one.values[(place[0], place[1])] = answer.values
+            one.values[n, seed] = answer.values
 
     def set_scales(self, default: Candidate) -> None:
         """Values count relative to those of this candidate, if there are several networks."""
-        self.scales = [
-            [
-                abs(fmean(column)) or 1.0 if len(self.networks) > 1 and column else 1.0
-                for goal in range(len(self.objective.goals))
-                for column in [_column(default, network, goal)]
-            ]
-            for network in range(len(self.networks))
-        ]
+        networks, goals = range(len(self.networks)), range(len(self.goals))
+        if len(networks) > 1:
+            means = [[fmean(_column(default, n, goal)) for goal in goals] for n in networks]
+            self.scales = [[abs(mean) or 1.0 for mean in row] for row in means]
+        else:
+            self.scales = [[1.0 for _ in goals] for _ in networks]
 
     def costs(self, one: Candidate, goal: int, most: int | None = None) -> list[float]:
         """By seed, the mean over the networks; less is better. `most` limits the seeds."""
-        sign = self.objective.goals[goal].sign
+        sign = self.goals[goal].sign
         seeds = sorted({seed for _, seed in one.values})[:most]
         return [
             fmean(
@@ -120,12 +102,17 @@ class Race:
             for seed in seeds
         ]
 
+    def by_seed(self, one: Candidate, goal: int) -> dict[int, float | None]:
+        """Its values of a goal, of each seed the mean; none if it cannot run."""
+        costs = [] if one.refused else self.costs(one, goal)
+        return dict(enumerate(self.goals[goal].sign * cost for cost in costs))
+
     def violation(self, one: Candidate) -> float:
         """By how much bounds are broken, summed up; 0 if each network keeps all."""
-        first = len(self.objective.goals)
+        first = len(self.goals)
         excess = (
             fmean(_column(one, network, first + bound))
-            for bound in range(len(self.objective.bounds))
+            for bound in range(len(self.bounds))
             for network in range(len(self.networks))
         )
         return math.fsum(max(0.0, each) for each in excess)
@@ -140,15 +127,15 @@ class Race:
     def run(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Races the candidates; returns those of the last round, the best one first."""
         alive = list(candidates)
-        for number in range(ROUNDS):
-            seeds = FIRST_SEEDS * FACTOR**number
+        for number in range(_ROUNDS):
+            seeds = FIRST_SEEDS * _FACTOR**number
             self.measure(alive, seeds)
             ranked = self.ranked(alive, seeds)
-            if len(ranked) <= 1 or number == ROUNDS - 1 or self.loop.is_spent:
-                return ranked
-            kept = ranked[: math.ceil(len(ranked) / FACTOR)]
+            if len(ranked) <= 1 or self.loop.is_spent:
+                break
+            kept = ranked[: math.ceil(len(ranked) / _FACTOR)]
             alive = self._survivors(kept, len(candidates), seeds)
-        return alive
+        return ranked
 
     def ranked(self, candidates: Iterable[Candidate], most: int | None = None) -> list[Candidate]:
         """Those that have a score, the best one first.
@@ -156,16 +143,12 @@ class Race:
         With several goals front by front, and in a front those with the most space around them
         first (Deb et al. 2002).
         """
-        scored = [
-            (s, n, one)
-            for n, one in enumerate(candidates)
-            if (s := self.score(one, most)) is not None
-        ]
-        ordered = [one for *_, one in sorted(scored, key=lambda entry: entry[:2])]
-        if len(self.objective.goals) == 1:
+        scored = {one: s for one in candidates if (s := self.score(one, most)) is not None}
+        ordered = sorted(scored, key=scored.__getitem__)
+        if len(self.goals) == 1:
             return ordered
-        valid = [one for s, _, one in scored if s < _INVALID]
-        broken = [one for one in ordered if one not in valid]
+        valid = [one for one, score in scored.items() if score < _INVALID]
+        broken = [one for one in ordered if scored[one] >= _INVALID]
         fronts: list[Candidate] = []
         while valid:
             front = self.front(valid, most)
@@ -175,7 +158,7 @@ class Race:
 
     def front(self, candidates: Sequence[Candidate], most: int | None = None) -> list[Candidate]:
         """Those that no other one beats in every goal, the ones with most space around first."""
-        goals = range(len(self.objective.goals))
+        goals = range(len(self.goals))
         means = {c: tuple(fmean(self.costs(c, g, most)) for g in goals) for c in candidates}
         first = {own: c for c, own in reversed(means.items())}  # equal ones are one
         kept = [c for own, c in first.items() if not any(_beats(other, own) for other in first)]
@@ -191,16 +174,13 @@ class Race:
 
     def _survivors(self, ranked: Sequence[Candidate], entered: int, seeds: int) -> list[Candidate]:
         """Without those that are worse than the best beyond chance and the indifference zone."""
-        if len(self.objective.goals) > 1 or self.violation(ranked[0]) > 0:
+        if len(self.goals) > 1 or self.violation(ranked[0]) > 0:
             return list(ranked)
         best = self.costs(ranked[0], 0, seeds)
         delta = self.relevant * abs(fmean(best))
-        kept = [ranked[0]]
-        for one in ranked[1:]:
-            differences = [a - b for a, b in zip(self.costs(one, 0, seeds), best, strict=True)]
-            if fmean(differences) <= allowance(differences, delta, entered):
-                kept.append(one)
-        return kept
+        costs = {one: self.costs(one, 0, seeds) for one in ranked}
+        worse = {one: [a - b for a, b in zip(costs[one], best, strict=True)] for one in ranked}
+        return [one for one, by in worse.items() if fmean(by) <= allowance(by, delta, entered)]
 
 
 def allowance(differences: Sequence[float], delta: float, candidates: int) -> float:

@@ -9,8 +9,10 @@ that the result is too.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+
+from weir.search.space import Keys, plain
 
 _NUMBER = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?)(?=(?:[a-zA-Z]*|%)(?![\w.]))")
 _DURATION = "measure.duration"
@@ -19,24 +21,21 @@ _MOST_ROUNDS = 6
 _SHORTEST_S = 5.0
 """Shorter runs show how flows start, whatever else goes wrong."""
 
-Fails = Callable[[Mapping[str, str]], bool]
-"""Whether a scenario with these keys shows the failure."""
-
 
 @dataclass
 class Shrinker:
     """Simplifies keys as long as `fails` holds, with `most` checks at most."""
 
-    fails: Fails
+    fails: Callable[[Keys], bool]
     most: int
     checks: int = 0
     _known: dict[str, bool] = field(default_factory=dict)
 
-    def shrink(self, keys: Mapping[str, str]) -> dict[str, str]:
+    def shrink(self, keys: Keys) -> dict[str, str]:
         """The simplest keys that still fail."""
         best = dict(keys)
         for _ in range(_MOST_ROUNDS):
-            before = dict(best)
+            before = best
             for step in (_without_keys, _without_items, _rounder):
                 best = self._apply(step, best)
             if best == before:
@@ -48,17 +47,12 @@ class Shrinker:
         self, step: Callable[[dict[str, str]], Iterator[dict[str, str]]], best: dict[str, str]
     ) -> dict[str, str]:
         """Restarts a step after each success, as what is left has changed."""
-        progress = True
-        while progress:
-            progress = False
-            for tried in step(best):
-                if self._still(tried):
-                    best, progress = tried, True
-                    break
+        while (simpler := next(filter(self._still, step(best)), None)) is not None:
+            best = simpler
         return best
 
     def _still(self, keys: dict[str, str]) -> bool:
-        name = repr(sorted(keys.items()))
+        name = repr(keys)
         if name not in self._known:
             if self.checks >= self.most:
                 return False
@@ -94,9 +88,7 @@ def _rounder(keys: dict[str, str]) -> Iterator[dict[str, str]]:
 
 
 def _rounded(text: str, digits: int) -> str:
-    value = float(text)
-    found = float(f"{value:.{digits}g}")
-    return f"{found:.12f}".rstrip("0").rstrip(".") if found != int(found) else f"{found:.0f}"
+    return plain(float(f"{float(text):.{digits}g}"))
 
 
 def _shorter(keys: dict[str, str]) -> Iterator[dict[str, str]]:

@@ -1,16 +1,7 @@
 """Spaces of scenarios: keys with ranges and lists, and the text of each key at a point.
 
-| text | stands for |
-|---|---|
-| `{0.5..0.9}` | a number, to three digits |
-| `{1..64}` | a whole number |
-| `{1ms..1s}`, `{1mbit..1gbit}`, `{1bdp..10bdp}` | a quantity, by its logarithm unless from 0 |
-| `{1..1000 log}`, `{1ms..9ms linear}` | the same with the other scale |
-| `{reno, cubic}` | one of a list |
-| `{1..500 x0..4}` | up to four different numbers of a range, as items of a TOML list |
-
-A key whose name ends with `?` is left out of half of the scenarios, and of the default one. A point
-has one number from 0 to 1 per range.
+docs/search/README.md has a table of ranges. A key whose name ends with `?` is left out of half of
+the scenarios, and of the default one. A point has one number from 0 to 1 per range.
 """
 
 from __future__ import annotations
@@ -20,6 +11,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -29,14 +21,16 @@ from weir.base.errors import InputError
 from weir.base.options import MEASUREMENT, Option
 from weir.scenario.source import Overrides, is_stack, split_list
 
+option = partial(Option, group=MEASUREMENT)
+"""An option of a search."""
 Bounds = Annotated[
     Path | None,
-    Option(
-        "File of bounds: keys of the scenario with ranges and lists.", MEASUREMENT, metavar="FILE"
-    ),
+    option("File of bounds: keys of the scenario with ranges and lists.", metavar="FILE"),
 ]
 Point = tuple[float, ...]
 """One number from 0 to 1 per gene."""
+Templates = Mapping[str, str | Sequence[str]]
+"""Keys of a scenario with ranges in their values, or with lists of values."""
 Keys = Mapping[str, str]
 """Keys of a scenario with their values as text."""
 
@@ -75,7 +69,7 @@ class Gene:
     @property
     def is_number(self) -> bool:
         """Whether near points are alike."""
-        return not self.choices and not self.is_switch
+        return not self.choices
 
     def value(self, place: float) -> float:
         """The number at a place from 0 to 1, as it is written."""
@@ -97,9 +91,9 @@ class Gene:
         """A number with its unit."""
         shown = _SHOWN.get(self.unit)
         if shown is None:
-            return f"{_plain(value)}{self.unit}"
+            return f"{plain(value)}{self.unit}"
         name, factor = next((one for one in shown if value >= one[1]), shown[-1])
-        return f"{_plain(float(f'{value / factor:.12g}'))}{name}"
+        return f"{plain(float(f'{value / factor:.12g}'))}{name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +104,8 @@ class Varied:
     template: str
     first: int
     """The position of its first gene."""
-    parts: tuple[str | tuple[int, int | None], ...]
-    """Text, or genes: position of the first one, and how many if they are items of a list."""
+    parts: Sequence[str | int | range]
+    """Text, the position of a gene, or those of a list's items, whose number is before them."""
     switch: int | None = None
 
     @property
@@ -151,18 +145,16 @@ class Space:
         for part in one.parts:
             if isinstance(part, str):
                 yield part
-                continue
-            position, items = part
-            if items is None:
-                yield self.genes[position].text(point[position])
-                continue
-            count = int(self.genes[position].value(point[position]))
-            gene = self.genes[position + 1]
-            values = {gene.value(place) for place in point[position + 1 : position + 1 + count]}
-            yield ", ".join(gene.spelled(value) for value in sorted(values))
+            elif isinstance(part, int):
+                yield self.genes[part].text(point[part])
+            else:
+                gene, number = self.genes[part.start], part.start - 1
+                count = int(self.genes[number].value(point[number]))
+                values = {gene.value(point[position]) for position in part[:count]}
+                yield ", ".join(map(gene.spelled, sorted(values)))
 
 
-def space(keys: Mapping[str, str | Sequence[str]]) -> Space:
+def space(keys: Templates) -> Space:
     """The space of keys with ranges; a list of values is one of them each.
 
     Raises:
@@ -172,17 +164,15 @@ def space(keys: Mapping[str, str | Sequence[str]]) -> Space:
     varied = []
     for name, value in keys.items():
         key, first = name.removesuffix("?"), len(genes)
-        switch = None
-        if name.endswith("?"):
-            switch = len(genes)
-            genes.append(Gene(is_switch=True))
+        switch = first if name.endswith("?") else None
+        if switch is not None:
+            genes.append(Gene(choices=("not set", "set"), is_switch=True))
         if isinstance(value, str):
-            parts = _template(key, value, genes)
+            text, parts = value, _template(key, value, genes)
         else:
-            parts = [(len(genes), None)]
+            text, parts = "{" + ", ".join(value) + "}", [len(genes)]
             genes.append(Gene(choices=_choices(key, value)))
-        text = value if isinstance(value, str) else "{" + ", ".join(value) + "}"
-        varied.append(Varied(key, text, first, tuple(parts), switch))
+        varied.append(Varied(key, text, first, parts, switch))
     if not genes:
         raise InputError("nothing varies; give a key or a parameter a range, as in {0.5..0.9}")
     return Space(tuple(varied), tuple(genes))
@@ -201,6 +191,11 @@ def read(path: Path) -> dict[str, str | Sequence[str]]:
     return dict(_flat(path, "", data.get("space", data)))
 
 
+def plain(value: float) -> str:
+    """A number without an exponent, which quantities do not have."""
+    return f"{value:.12f}".rstrip("0").rstrip(".")
+
+
 def split(overrides: Overrides) -> tuple[dict[str, str | Sequence[str]], Overrides]:
     """The overrides that have ranges, and the others."""
     varied: dict[str, str | Sequence[str]] = {}
@@ -209,11 +204,6 @@ def split(overrides: Overrides) -> tuple[dict[str, str | Sequence[str]], Overrid
         if _PLACE.search(value):
             varied[key] = value
     return varied, tuple(pair for pair in overrides if pair[0] not in varied)
-
-
-def seconds(text: str) -> float:
-    """A time in seconds."""
-    return _native.parse_quantity("time", text)
 
 
 def _flat(
@@ -233,58 +223,53 @@ def _flat(
             )
 
 
-def _template(key: str, text: str, genes: list[Gene]) -> list[str | tuple[int, int | None]]:
+def _template(key: str, text: str, genes: list[Gene]) -> list[str | int | range]:
     """The parts of a value; its genes are added to `genes`."""
-    parts: list[str | tuple[int, int | None]] = []
-    end = 0
-    for place in _PLACE.finditer(text):
-        parts.append(text[end : place.start()])
-        end = place.end()
-        parts.append(_gene(key, place[1].strip(), genes))
-    parts.append(text[end:])
+    parts = [
+        _gene(key, part.strip(), genes) if number % 2 else part
+        for number, part in enumerate(_PLACE.split(text))
+    ]
     return [part for part in parts if part != ""]
 
 
-def _gene(key: str, text: str, genes: list[Gene]) -> tuple[int, int | None]:
+def _gene(key: str, text: str, genes: list[Gene]) -> int | range:
     first = len(genes)
     found = _RANGE.fullmatch(text)
     if found is None:
         genes.append(Gene(choices=_choices(key, split_list(text))))
-        return first, None
-    gene = _range(key, text, found[1], found[2], found[3])
+        return first
+    gene = _range(f"{key}: {{{text}}}", found[1], found[2], found[3])
     if found[4] is None:
         genes.append(gene)
-        return first, None
+        return first
     least, most = int(found[4]), int(found[5] or found[4])
     if not 0 <= least <= most <= _MOST_ITEMS or most == 0:
         raise InputError(f"{key}: {{{text}}}: from 0 to {_MOST_ITEMS} items, as in x0..4")
     genes += [Gene(least, most, is_whole=True), *([gene] * most)]
-    return first, most
+    return range(first + 1, first + 1 + most)
 
 
-def _range(key: str, text: str, low: str, high: str, scale: str | None) -> Gene:
-    ends = [_NUMBER.fullmatch(one) for one in (low, high)]
-    if ends[0] is None or ends[1] is None:
-        raise InputError(f"{key}: {{{text}}}: two numbers are needed, as in {{1ms..1s}}")
-    first, last = ends[0], ends[1]
+def _range(place: str, low: str, high: str, scale: str | None) -> Gene:
+    first, last = _NUMBER.fullmatch(low), _NUMBER.fullmatch(high)
+    if first is None or last is None:
+        raise InputError(f"{place}: two numbers are needed, as in {{1ms..1s}}")
     unit = last[2]
     kind = _KINDS.get(unit)
     try:
-        values = [
-            _native.parse_quantity(kind, f"{e[1]}{e[2]}") if kind else float(e[1])
-            for e in (first, last)
-        ]
+        start, end = (
+            _native.parse_quantity(kind, one[0]) if kind else float(one[1]) for one in (first, last)
+        )
     except ValueError as error:
-        raise InputError(f"{key}: {{{text}}}: {error}") from None
+        raise InputError(f"{place}: {error}") from None
     if not kind and first[2] != unit:
-        raise InputError(f"{key}: {{{text}}}: both ends need the same unit")
-    if not values[0] < values[1]:
-        raise InputError(f"{key}: {{{text}}}: the first end has to be the smaller one")
+        raise InputError(f"{place}: both ends need the same unit")
+    if not start < end:
+        raise InputError(f"{place}: the first end has to be the smaller one")
     is_whole = unit in ("", "p") and not any("." in e[1] or "e" in e[1] for e in (first, last))
-    is_log = scale == "log" or (scale is None and unit in _LOGARITHMIC and values[0] > 0)
-    if is_log and values[0] <= 0:
-        raise InputError(f"{key}: {{{text}}}: a logarithm needs a first end above 0")
-    return Gene(values[0], values[1], kind or unit, is_log, is_whole)
+    is_log = scale == "log" or (scale is None and unit in _LOGARITHMIC and start > 0)
+    if is_log and start <= 0:
+        raise InputError(f"{place}: a logarithm needs a first end above 0")
+    return Gene(start, end, kind or unit, is_log, is_whole)
 
 
 def _choices(key: str, values: Sequence[str]) -> tuple[str, ...]:
@@ -292,8 +277,3 @@ def _choices(key: str, values: Sequence[str]) -> tuple[str, ...]:
         shown = ", ".join(values)
         raise InputError(f"{key}: {{{shown}}}: neither a range (a..b) nor a list of two values")
     return tuple(values)
-
-
-def _plain(value: float) -> str:
-    """Without an exponent, which quantities do not have."""
-    return f"{value:.0f}" if value == int(value) else f"{value:.12f}".rstrip("0")

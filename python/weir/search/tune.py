@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean
 from typing import Annotated, Any
 
 from weir.base.errors import InputError
-from weir.base.options import MEASUREMENT, Option
 from weir.comparison.contrasts import RELEVANT
 from weir.running.execution import Execution
 from weir.scenario.sweep import points
 from weir.search.engine import Evolution
-from weir.search.expressions import Constraint, Expression
-from weir.search.loop import BUDGET, FRESH, Budget, Tell, opened, shown
+from weir.search.expressions import Expression
+from weir.search.loop import BUDGET, FRESH, Tell, opened, shown
 from weir.search.problem import Problem, held_out
-from weir.search.racing import FIRST_SEEDS, Candidate, Goal, Objective, Race, hypervolume
-from weir.search.space import Bounds, Keys, Space
+from weir.search.racing import FIRST_SEEDS, Candidate, Goal, Race, hypervolume
+from weir.search.space import Bounds, Keys, option
 from weir.statistics.intervals import Difference, Estimate, holm, mean_interval, paired_difference
 
 _IN_A_RACE = 27
@@ -35,65 +34,58 @@ class TuneOptions:
 
     maximise: Annotated[
         Sequence[str],
-        Option(
+        option(
             "Metric or expression to maximise; may be repeated.",
-            MEASUREMENT,
             metavar="EXPRESSION",
             default_text="log_power, goodput over RTT, without a goal",
         ),
     ] = ()
     minimise: Annotated[
         Sequence[str],
-        Option(
+        option(
             "Metric or expression to minimise; may be repeated. Several goals give a Pareto front.",
-            MEASUREMENT,
             metavar="EXPRESSION",
         ),
     ] = ()
     subject_to: Annotated[
         Sequence[str],
-        Option(
+        option(
             "Bound that each network keeps, as in 'utilisation >= 0.95'; may be repeated.",
-            MEASUREMENT,
             metavar="BOUND",
         ),
     ] = ()
     held_out: Annotated[
         Sequence[str],
-        Option(
+        option(
             "Networks that judge the answer and that the search does not see; may be repeated.",
-            MEASUREMENT,
             metavar="KEY=A,B,C",
             default_text="between the values of {sweep}",
         ),
     ] = ()
     default: Annotated[
         str | None,
-        Option(
+        option(
             "Stack to compare the answer with.",
-            MEASUREMENT,
             metavar="STACK",
             default_text="the stack without the parameters that vary",
         ),
     ] = None
     scenario: Annotated[
-        Path | None,
-        Option("Scenario to tune in place of one bottleneck.", MEASUREMENT, metavar="FILE"),
+        Path | None, option("Scenario to tune in place of one bottleneck.", metavar="FILE")
     ] = None
     space: Bounds = None
     budget: Annotated[str, BUDGET] = "2000"
-    fresh: Annotated[int, Option("Fresh seeds that judge the answer.", MEASUREMENT, min=2)] = 20
+    fresh: Annotated[int, option("Fresh seeds that judge the answer.", min=2)] = 20
 
-    def objective(self) -> Objective:
-        """The goals and bounds; the logarithm of power, if there is no goal.
+    def goals(self) -> list[Goal]:
+        """What is maximised and minimised; the logarithm of power, if there is no goal.
 
         Raises:
             InputError: one is not valid.
         """
         most = self.maximise or (() if self.minimise else (_USUAL,))
         goals = [Goal(Expression.parse(text), -1) for text in most]
-        goals += [Goal(Expression.parse(text), 1) for text in self.minimise]
-        return Objective(goals, [Constraint.parse(text) for text in self.subject_to])
+        return goals + [Goal(Expression.parse(text), 1) for text in self.minimise]
 
 
 @dataclass(frozen=True)
@@ -147,145 +139,148 @@ def tune(
     Raises:
         InputError, ScenarioError: an option is not valid, or no candidate can run.
     """
-    objective, budget = options.objective(), Budget.parse(options.budget)
+    goals, bounds = options.goals(), [Expression.bound(text) for text in options.subject_to]
     networks = list(points(problem.sweep))
-    others = [
-        one for one in points(held_out(problem.sweep, options.held_out)) if one not in networks
-    ]
+    judging = points(held_out(problem.sweep, options.held_out))
+    others = [one for one in judging if one not in networks]
     identity = {
         "space": [(one.key, one.template) for one in problem.space.keys],
         "networks": [networks, others],
         "options": [repr(options), problem.default, relevant],
     }
-    with opened("tune", identity, [problem.source], objective.measures, budget, how) as loop:
-        race = Race(loop, objective, networks, problem.seed, relevant)
-        tried, default = _search(race, problem, tell)
-        chosen = _finalists(race, tried, default)
-        found = _judged(race, [*([default] if default else []), *chosen], default, others, options)
+    measures = [one.value for one in (*(goal.expression for goal in goals), *bounds)]
+    with opened("tune", identity, [problem.source], measures, options.budget, how) as loop:
+        search = _Search(Race(loop, goals, bounds, networks, problem.seed, relevant), problem)
+        search.run(tell)
+        found = search.judged(others, options.fresh)
         verdict, warnings = _verdict(found, relevant)
         tuned = Tuned(
             found,
-            _plateau(race, problem.space, tried),
+            search.plateau(),
             verdict,
             warnings,
             loop.runs,
-            len(tried),
+            len(search.tried),
             len(networks),
             [shown(one) for one in others],
             problem.window,
-            _hypervolume(found, len(objective.goals)),
+            _hypervolume(found, len(goals)),
             str(loop.journal.path),
         )
         loop.journal.finish({"command": "tune", "rows": list(rows(tuned)), "verdict": verdict})
     return tuned
 
 
-def _search(race: Race, problem: Problem, tell: Tell) -> tuple[list[Candidate], Candidate | None]:
-    """Races until the budget is spent; returns all candidates, and the default."""
-    default = None if problem.default is None else Candidate(problem.default)
-    first = default or Candidate(problem.space.at([0.5] * len(problem.space.genes)))
-    race.measure([first], FIRST_SEEDS)
-    if first.refused:
-        raise InputError(f"the default cannot be measured: {first.refused}")
-    race.set_scales(first)
-    tried = {shown(first.keys): first}
-    elite: list[Candidate] = []
-    stale = 0
-    for number in itertools.count():
-        engine = Evolution(problem.space.genes, problem.seed + 7919 * number)
-        placed = race.ranked([one for one in tried.values() if one.point is not None])
+class _Search:
+    """The candidates of one search."""
+
+    def __init__(self, race: Race, problem: Problem) -> None:
+        self.race, self.problem = race, problem
+        self.default = None if problem.default is None else Candidate(problem.default)
+        self.tried: dict[str, Candidate] = {}
+
+    def run(self, tell: Tell) -> None:
+        """Races until the budget is spent."""
+        race, space = self.race, self.problem.space
+        first = self.default or Candidate(space.at([0.5] * len(space.genes)))
+        race.measure([first], FIRST_SEEDS)
+        if first.refused:
+            raise InputError(f"the default cannot be measured: {first.refused}")
+        race.set_scales(first)
+        self.tried[shown(first.keys)] = first
+        elite: list[Candidate] = []
+        stale = 0
+        for number in itertools.count():
+            new = self._new(number, _IN_A_RACE - 1 - len(elite))
+            ranked = race.run([first, *elite, *new])
+            if number == 0 and all(one.refused for one in new):
+                raise InputError(f"no candidate can run; the first: {new[0].refused}")
+            elite = [one for one in ranked if one is not first][:_FINALISTS]
+            stale = 0 if new else stale + 1
+            if ranked:
+                best = shown(ranked[0].keys)
+                tell(f"{race.loop.runs} runs, {len(self.tried)} candidates, best: {best}")
+            if race.loop.is_spent or stale > _FINALISTS:
+                return
+
+    def _new(self, number: int, count: int) -> list[Candidate]:
+        """Candidates for a race that were not in an earlier one, near the best of those."""
+        engine = Evolution(self.problem.space.genes, self.problem.seed + 7919 * number)
+        placed = self.race.ranked([one for one in self.tried.values() if one.point is not None])
         engine.tell([one.point or () for one in placed], [float(n) for n in range(len(placed))])
-        entrants = list(dict.fromkeys([first, *elite]))
-        new = []
-        for point in engine.ask(_IN_A_RACE - len(entrants)):
-            candidate = Candidate(problem.space.at(point), point)
-            if tried.setdefault(shown(candidate.keys), candidate) is candidate:
-                new.append(candidate)
-        ranked = race.run([*entrants, *new])
-        if number == 0 and all(one.refused for one in new):
-            raise InputError(f"no candidate can run; the first: {new[0].refused}")
-        elite = [one for one in ranked if one is not first][:_FINALISTS]
-        stale = 0 if new else stale + 1
-        if ranked:
-            best = shown(ranked[0].keys)
-            tell(f"{race.loop.runs} runs, {len(tried)} candidates, best: {best}")
-        if race.loop.is_spent or stale > _FINALISTS:
-            break
-    return list(tried.values()), default
+        new = [Candidate(self.problem.space.at(point), point) for point in engine.ask(count)]
+        return [one for one in new if self.tried.setdefault(shown(one.keys), one) is one]
 
+    def _finalists(self) -> list[Candidate]:
+        """The best of those that raced longest, or the front."""
+        race = self.race
+        others = [o for o in self.tried.values() if o is not self.default and not o.refused]
+        most = max((one.seeds for one in others), default=0)
+        if len(race.goals) == 1:
+            found = race.ranked([one for one in others if one.seeds == most])[:_FINALISTS]
+        else:
+            valid = [one for one in others if one.seeds > FIRST_SEEDS and not race.violation(one)]
+            found = sorted(race.front(valid)[:_FRONT], key=lambda one: fmean(race.costs(one, 0)))
+        if not found:
+            raise InputError("no candidate has a value of every goal and keeps the bounds")
+        return found
 
-def _finalists(
-    race: Race, tried: Sequence[Candidate], default: Candidate | None
-) -> list[Candidate]:
-    """The best of those that raced longest, or the front."""
-    others = [one for one in tried if one is not default and not one.refused]
-    most = max((one.seeds for one in others), default=0)
-    if len(race.objective.goals) == 1:
-        found = race.ranked([one for one in others if one.seeds == most])[:_FINALISTS]
-    else:
-        valid = [one for one in others if one.seeds > FIRST_SEEDS and not race.violation(one)]
-        found = sorted(race.front(valid)[:_FRONT], key=lambda one: fmean(race.costs(one, 0)))
-    if not found:
-        raise InputError("no candidate has a value of every goal and keeps the bounds")
-    return found
-
-
-def _judged(
-    race: Race,
-    chosen: Sequence[Candidate],
-    default: Candidate | None,
-    others: Sequence[Keys],
-    options: TuneOptions,
-) -> list[Judged]:
-    """The candidates on fresh seeds, with p-values that allow for their number."""
-    judges = []
-    for networks in (race.networks, others):
-        judge = Race(race.loop, race.objective, networks, race.seed + FRESH, race.relevant)
-        again = [Candidate(one.keys) for one in chosen] if networks else []
-        judge.measure(again, options.fresh)
-        if again:
-            judge.set_scales(again[0])
-        judges.append((judge, again))
-    (fresh, again), (other, elsewhere) = judges
-    found = []
-    for number, one in enumerate(chosen):
-        for index, goal in enumerate(race.objective.goals):
-            has_default = default is not None and number > 0
-            found.append(
-                Judged(
-                    one.keys,
-                    one is default,
-                    goal,
-                    mean_interval(_by_seed(fresh, again[number], index).values()),
-                    _difference(fresh, again, number, index) if has_default else None,
-                    _difference(other, elsewhere, number, index)
-                    if has_default and others
-                    else None,
-                    goal.sign * fmean(race.costs(one, index)),
-                    not again[number].refused and fresh.violation(again[number]) == 0,
+    def judged(self, others: Sequence[Keys], seeds: int) -> list[Judged]:
+        """The default and the finalists on fresh seeds, with p-values for their number."""
+        default = [] if self.default is None else [self.default]
+        chosen, found = [*default, *self._finalists()], []
+        fresh, again = self._measured_again(self.race.networks, chosen, seeds)
+        other, elsewhere = self._measured_again(others, chosen, seeds)
+        for number, one in enumerate(chosen):
+            is_compared = bool(default) and number > 0
+            for index, goal in enumerate(self.race.goals):
+                value, usual = (fresh.by_seed(again[n], index) for n in (number, 0))
+                there, usual_there = (other.by_seed(elsewhere[n], index) for n in (number, 0))
+                found.append(
+                    Judged(
+                        one.keys,
+                        one is self.default,
+                        goal,
+                        mean_interval(value.values()),
+                        paired_difference(value, usual) if is_compared else None,
+                        paired_difference(there, usual_there) if is_compared and others else None,
+                        goal.sign * fmean(self.race.costs(one, index)),
+                        not again[number].refused and fresh.violation(again[number]) == 0,
+                    )
                 )
-            )
-    return list(_adjusted(found))
+        p_values = [one.difference.p_value if one.difference else None for one in found]
+        adjusted = iter(holm([p for p in p_values if p is not None]))
+        return [
+            one if p_value is None else replace(one, adjusted_p=next(adjusted))
+            for one, p_value in zip(found, p_values, strict=True)
+        ]
 
+    def _measured_again(
+        self, networks: Sequence[Keys], chosen: Sequence[Candidate], seeds: int
+    ) -> tuple[Race, list[Candidate]]:
+        """Candidates on seeds that the search did not see, relative to the first one."""
+        judge = replace(self.race, networks=networks, seed=self.race.seed + FRESH)
+        again = [Candidate(one.keys) for one in chosen]
+        judge.measure(again, seeds)
+        judge.set_scales(again[0])
+        return judge, again
 
-def _by_seed(race: Race, one: Candidate, goal: int) -> dict[int, float | None]:
-    if one.refused:
-        return {}
-    sign = race.objective.goals[goal].sign
-    return dict(enumerate(sign * cost for cost in race.costs(one, goal)))
-
-
-def _difference(race: Race, candidates: Sequence[Candidate], number: int, goal: int) -> Difference:
-    own, default = (_by_seed(race, candidates[n], goal) for n in (number, 0))
-    return paired_difference(own, default)
-
-
-def _adjusted(found: Sequence[Judged]) -> Iterator[Judged]:
-    raw = [None if one.difference is None else one.difference.p_value for one in found]
-    left = iter(holm([p for p in raw if p is not None]))
-    for one, p_value in zip(found, raw, strict=True):
-        adjusted = None if p_value is None else next(left)
-        yield Judged(**{**vars(one), "adjusted_p": adjusted})
+    def plateau(self) -> dict[str, tuple[str, str]]:
+        """Between which ends candidates are within the relevant difference of the best."""
+        race, space = self.race, self.problem.space
+        if len(race.goals) > 1:
+            return {}
+        placed = [o for o in self.tried.values() if o.point is not None and not o.refused]
+        scored = {one: s for one in placed if (s := race.score(one)) is not None}
+        most = max(one.seeds for one in scored)
+        best = min(s for one, s in scored.items() if one.seeds == most)
+        good = [one for one, s in scored.items() if s <= best + race.relevant * abs(best)]
+        found = {}
+        for position, gene in enumerate(space.genes):
+            if gene.is_number:
+                values = [gene.value(one.point[position]) for one in good if one.point]
+                found[space.name(position)] = gene.spelled(min(values)), gene.spelled(max(values))
+        return found
 
 
 def _hypervolume(found: Sequence[Judged], goals: int) -> float | None:
@@ -296,23 +291,6 @@ def _hypervolume(found: Sequence[Judged], goals: int) -> float | None:
     worst = [max(column) for column in zip(*pairs, strict=True)]
     tuned = [p for p, one in zip(pairs, found[::2], strict=True) if not one.is_default]
     return hypervolume(tuned, worst)
-
-
-def _plateau(race: Race, space: Space, tried: Sequence[Candidate]) -> dict[str, tuple[str, str]]:
-    """Between which ends candidates are within the relevant difference of the best."""
-    if len(race.objective.goals) > 1:
-        return {}
-    placed = [one for one in tried if one.point is not None and not one.refused]
-    scored = {one: s for one in placed if (s := race.score(one)) is not None}
-    most = max(one.seeds for one in scored)
-    best = min(s for one, s in scored.items() if one.seeds == most)
-    good = [one for one, s in scored.items() if s <= best + race.relevant * abs(best)]
-    found = {}
-    for position, gene in enumerate(space.genes):
-        if gene.is_number:
-            values = [gene.value(one.point[position]) for one in good if one.point]
-            found[space.name(position)] = gene.spelled(min(values)), gene.spelled(max(values))
-    return found
 
 
 def _verdict(found: Sequence[Judged], relevant: float) -> tuple[str, list[str]]:
@@ -353,7 +331,7 @@ def rows(tuned: Tuned) -> Iterator[dict[str, Any]]:
             "keys": dict(one.keys),
             "is_default": one.is_default,
             "goal": one.goal.expression.text,
-            "direction": one.goal.direction,
+            "direction": "minimise" if one.goal.sign > 0 else "maximise",
             "value": one.value.as_json(),
             "difference": one.difference.estimate.as_json() if one.difference else None,
             "adjusted_p_value": one.adjusted_p,

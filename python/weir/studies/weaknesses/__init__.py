@@ -25,7 +25,7 @@ from weir.scenario.source import SIM, VIRTUAL, Source
 from weir.scenario.sweep import Plan, plan
 from weir.search import findings, hunt
 from weir.search.findings import Finding, Target
-from weir.search.goals import IN_TURN, WEAKNESSES, Hunt
+from weir.search.goals import IN_TURN, WEAKNESSES, hunts
 from weir.search.hunt import SearchOptions
 from weir.search.loop import FRESH, shown
 from weir.search.space import Keys
@@ -130,8 +130,7 @@ class Weaknesses:
 
 
 def _searched(stack: str, goal: str, settings: Settings, how: Execution) -> _Outcome:
-    weakness = WEAKNESSES[goal]
-    wanted = Hunt(weakness, stack, weakness.against or stack)
+    (wanted,) = hunts([goal], stack, None)
     target = Target.of(wanted, {}, (), SIM)
     options = SearchOptions(budget=str(BUDGETS[settings.size]), seed=settings.seed)
     try:
@@ -160,7 +159,7 @@ def _source(finding: Finding, settings: Settings) -> Source:
     text = findings.scenario_text(finding)
     repeat = str(settings.repeat or _SEEDS)
     seeds = (("measure.repeat", repeat), ("measure.seed", str(settings.seed + FRESH)))
-    return Source(text, f"study weaknesses, {finding.target.name}", seeds)
+    return Source(text, f"study weaknesses, {finding.target.goal.name}", seeds)
 
 
 def _cells(outcomes: Sequence[_Outcome]) -> Iterator[Cell]:
@@ -216,7 +215,7 @@ def _findings(outcomes: Sequence[_Outcome]) -> Iterator[str]:
 def _goals() -> Iterator[str]:
     for name in IN_TURN:
         goal = WEAKNESSES[name]
-        yield f"{name}: {goal.about.replace('{against}', goal.against)} ({goal.expression})."
+        yield f"{name}: {goal.about.replace('{against}', goal.against)} ({goal.expression.text})."
 
 
 def _table(name: str, cells: Sequence[Cell]) -> ReportTable:
