@@ -184,6 +184,33 @@ def test_the_output_for_people_has_the_ranges_the_cells_and_a_picture(
     assert list((tmp_path / "results/explain").glob("*/residuals.svg"))
 
 
+def test_settings_without_a_value_on_other_seeds_are_no_answer(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    # With two seeds every transfer is complete, with other seeds one is not.
+    scenario = tmp_path / "lossy.toml"
+    scenario.write_text(
+        """
+        [topology]
+        rate = "10mbit"
+        forward.loss = "12%"
+        [[flow]]
+        stack = "reno"
+        workload = { kind = "file", size = "30kb" }
+        [measure]
+        duration = "1.2s"
+        """
+    )
+    table = tmp_path / "published.csv"
+    table.write_text("topology.rtt,fct_s\n40ms,0.5\n41ms,0.5\n")
+    space = tmp_path / "unknowns.toml"
+    space.write_text('"topology.queue" = "{100kb..101kb}"')
+    words = ("--published", str(table), "--space", str(space), "--budget", "30", "--jobs", "1")
+    result = invoke("explain", str(scenario), *words)
+    assert result.exit_code == 2, result.output
+    assert "no setting that fits can run with other seeds" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("table", "bounds", "reason"),
     [

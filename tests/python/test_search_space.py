@@ -17,9 +17,10 @@ from weir.search import space as spaces
 from weir.search.engine import Evolution
 from weir.search.expressions import Expression, Observation
 from weir.search.findings import Target
+from weir.search.journal import Journal
 from weir.search.loop import Budget
 from weir.search.problem import held_out
-from weir.search.racing import allowance, hypervolume
+from weir.search.racing import Candidate, Goal, Race, allowance, hypervolume
 from weir.search.shrink import Shrinker
 
 PAIR = """
@@ -237,6 +238,21 @@ def test_the_indifference_zone_narrows_with_runs_and_widens_with_spread() -> Non
 
 def test_the_area_of_a_front() -> None:
     assert hypervolume([(1, 2), (2, 1), (3, 3)], (4, 4)) == 3 * 2 + 2 * 1
+
+
+def test_a_front_of_nothing_is_empty_and_values_of_a_refused_default_scale_nothing() -> None:
+    goals = [Goal(Expression.parse("goodput"), -1), Goal(Expression.parse("rtt_ms_p95"), 1)]
+    # A race that runs nothing needs no loop.
+    race = Race(None, goals, (), ({}, {}), 1, 0.01)  # type: ignore[arg-type]
+    assert race.front([]) == []
+    race.set_scales(Candidate({}, values={(0, 1): ()}, refused="it cannot run"))
+    assert race.scales == [[1.0, 1.0]] * 2
+
+
+def test_of_searches_in_one_second_the_last_one_is_resumed(tmp_path: Path) -> None:
+    opened = [Journal.open(tmp_path, "tune", {}, resume=False) for _ in range(11)]
+    newest = Journal.open(tmp_path, "tune", {}, resume=True)
+    assert newest.path == opened[-1].path
 
 
 def test_a_published_number_is_as_exact_as_its_digits(tmp_path: Path) -> None:

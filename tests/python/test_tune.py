@@ -98,6 +98,17 @@ def test_a_setting_without_effect_is_no_better_than_the_default(invoke: Invoke) 
     assert not document["warnings"]
 
 
+def test_a_front_after_a_single_round_has_what_was_measured(invoke: Invoke) -> None:
+    document = tuned(
+        invoke,
+        *("reno", "--queue", "{0.2bdp..4bdp}", "--duration", "3s", "--budget", "40"),
+        *("--fresh", "2", "--maximise", "goodput", "--minimise", "queue_delay_ms_mean"),
+    )
+    found = {json.dumps(row["keys"]) for row in document["rows"] if not row["is_default"]}
+    assert len(found) > 1
+    assert all(row["value"]["mean"] is not None for row in document["rows"])
+
+
 def test_a_window_for_one_path_does_not_carry_over(invoke: Invoke) -> None:
     one = tuned(
         invoke,
@@ -120,6 +131,13 @@ def test_a_window_for_one_path_does_not_carry_over(invoke: Invoke) -> None:
             "nothing to resume",
         ),
         (("copa(delta={0.1..1})", "--minimise", "fct", "--budget", "9"), "cannot be measured"),
+        (
+            (
+                *("copa(delta={0.1..1})", "--budget", "9", "--maximise", "goodput"),
+                *("--minimise", "queue_delay_ms_mean", "--subject-to", "goodput > 100"),
+            ),
+            "keeps the bounds",
+        ),
     ],
 )
 def test_bad_input_is_refused(invoke: Invoke, words: tuple[str, ...], reason: str) -> None:

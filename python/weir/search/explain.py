@@ -209,7 +209,11 @@ class _Search:
         """Measures the best ones again with fresh seeds, finds the ends of their ranges."""
         valid = sorted(self.valid, key=self.misfit)
         near = [s for s in valid if self.misfit(s) <= self.misfit(valid[0]) + _NEAR]
-        final = self._finally([Setting(s.point, s.keys) for s in near[:_MOST_FINAL]])
+        again = [Setting(s.point, s.keys) for s in near[:_MOST_FINAL]]
+        final = self._finally(again)
+        if not final:
+            why = again[0].refused
+            raise InputError(f"no setting that fits can run with other seeds; the best: {why}")
         self._set_spread(final)
         best = min(final, key=self.misfit)
         for _ in range(_POLISHED):
@@ -298,7 +302,7 @@ class _Search:
             for cell in (c for c in self.table.cells if c.row == row and not one.refused):
                 value = None if answer.error else answer.values[cell.column]
                 if value is None:
-                    one.refused = answer.error or f"{self.table.name(cell)} has no value"
+                    one.refused = answer.error or f"the cell {self.table.name(cell)} has no value"
                 else:
                     one.samples.setdefault(cell, []).append(value)
 

@@ -38,6 +38,11 @@ class Answer:
         return self.values[0] if self.values else None
 
 
+def _age(path: Path) -> tuple[str, int, str]:
+    """What to sort by: the time in the name, and of equal ones the number behind it."""
+    return path.name.partition("Z")[0], len(path.name), path.name
+
+
 class Journal:
     """The answers of one search, in a directory of its own."""
 
@@ -68,7 +73,8 @@ class Journal:
         digest = hashlib.sha256(text.encode()).hexdigest()[:8]
         home = root / verb
         if resume:
-            found = sorted(one for one in home.glob(f"*-{digest}*") if not (one / ANSWER).exists())
+            unfinished = (one for one in home.glob(f"*-{digest}*") if not (one / ANSWER).exists())
+            found = sorted(unfinished, key=_age)
             if not found:
                 raise InputError(
                     f"nothing to resume: {home} holds no unfinished search of exactly this command"

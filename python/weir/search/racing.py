@@ -84,7 +84,7 @@ class Race:
     def set_scales(self, default: Candidate) -> None:
         """Values count relative to those of this candidate, if there are several networks."""
         networks, goals = range(len(self.networks)), range(len(self.goals))
-        if len(networks) > 1:
+        if len(networks) > 1 and not default.refused:
             means = [[fmean(_column(default, n, goal)) for goal in goals] for n in networks]
             self.scales = [[abs(mean) or 1.0 for mean in row] for row in means]
         else:
@@ -158,6 +158,8 @@ class Race:
 
     def front(self, candidates: Sequence[Candidate], most: int | None = None) -> list[Candidate]:
         """Those that no other one beats in every goal, the ones with most space around first."""
+        if not candidates:
+            return []
         goals = range(len(self.goals))
         means = {c: tuple(fmean(self.costs(c, g, most)) for g in goals) for c in candidates}
         first = {own: c for c, own in reversed(means.items())}  # equal ones are one

@@ -219,8 +219,9 @@ class _Search:
         if len(race.goals) == 1:
             found = race.ranked([one for one in others if one.seeds == most])[:_FINALISTS]
         else:
-            valid = [one for one in others if one.seeds > FIRST_SEEDS and not race.violation(one)]
-            found = sorted(race.front(valid)[:_FRONT], key=lambda one: fmean(race.costs(one, 0)))
+            valid = [one for one in others if not race.violation(one)]
+            longest = [one for one in valid if one.seeds > FIRST_SEEDS] or valid
+            found = sorted(race.front(longest)[:_FRONT], key=lambda one: fmean(race.costs(one, 0)))
         if not found:
             raise InputError("no candidate has a value of every goal and keeps the bounds")
         return found
@@ -286,11 +287,16 @@ class _Search:
 def _hypervolume(found: Sequence[Judged], goals: int) -> float | None:
     if goals != 2:
         return None
-    costs = [one.goal.sign * (one.value.mean or 0.0) for one in found]
-    pairs = list(zip(costs[::2], costs[1::2], strict=True))
-    worst = [max(column) for column in zip(*pairs, strict=True)]
-    tuned = [p for p, one in zip(pairs, found[::2], strict=True) if not one.is_default]
-    return hypervolume(tuned, worst)
+    costs = [None if one.value.mean is None else one.goal.sign * one.value.mean for one in found]
+    pairs = [
+        (one, (first, second))
+        for one, first, second in zip(found[::2], costs[::2], costs[1::2], strict=True)
+        if first is not None and second is not None
+    ]
+    tuned = [pair for one, pair in pairs if not one.is_default]
+    if not tuned:
+        return None
+    return hypervolume(tuned, [max(column) for column in zip(*(p for _, p in pairs), strict=True)])
 
 
 def _verdict(found: Sequence[Judged], relevant: float) -> tuple[str, list[str]]:
