@@ -56,7 +56,7 @@ CASES: Mapping[str, Case] = {
         least=False,
     ),
     "BBR at 40 and 80 ms": Case(
-        "starve --stack bbr --scenario rtts.toml --space rtts-bounds.toml", 100, least=False
+        "starve --stack bbr --scenario rtts.toml --space rtts-bounds.toml", 300, least=False
     ),
     "low-rate attack on Reno": Case(
         "--stack reno --scenario pulses.toml --space pulses-bounds.toml "
