@@ -58,14 +58,15 @@ fn check_topology(topology: &Topology) -> Checked {
     }
     for (section, queue) in topology.queues() {
         queue.0.check(&section)?;
-        let product = queue.as_size().filter(|size| matches!(size, BufferSize::Bdp(_)));
+        let sizes = queue.0.sizes(&section).into_iter();
+        let mut products = sizes.filter(|(_, size)| matches!(size, BufferSize::Bdp(_)));
         let zero = if topology.is_fabric() { "topology.delay" } else { "topology.rtt" };
         let allowed = format!(
             "without a round trip ({zero} = 0ns) there is no bandwidth-delay product: write a size in \
              packets, bytes or time, as in 64p, 64kb or 20ms"
         );
-        if let Some(size) = product {
-            require(!topology.longest_rtt().is_zero(), section, size, allowed)?;
+        if let Some((key, size)) = products.next() {
+            require(!topology.longest_rtt().is_zero(), key, size, allowed)?;
         }
     }
     for (section, agent) in topology.agents() {

@@ -133,7 +133,7 @@ section! {
         /// Pause after which a flow has a whole quantum again.
         refill_delay: Duration = FqConfig::DEFAULT.refill_delay,
         /// Maximum number of packets that wait in one flow's queue.
-        flow_limit: u32 = FqConfig::DEFAULT.flow_limit,
+        flow_limit: u32 [at_least(1).because("or nothing gets through")] = FqConfig::DEFAULT.flow_limit,
     }
 }
 
@@ -326,14 +326,38 @@ impl Discipline {
         }
     }
 
+    /// Its sizes with their keys, its limit first. A plain FIFO is written as its limit.
+    pub(crate) fn sizes(&self, section: &str) -> Vec<(String, BufferSize)> {
+        let key = |name: &str| format!("{section}.{name}");
+        let limit = match self {
+            Self::DropTail(queue) => return vec![(section.to_owned(), queue.limit)],
+            Self::Codel(queue) => queue.limit,
+            Self::FqCodel(queue) => queue.limit,
+            Self::Red(queue) | Self::Choke(queue) => queue.limit,
+            Self::Pie(queue) => queue.limit,
+            Self::Fq(queue) => queue.limit,
+            Self::FqPie(queue) => queue.limit,
+            Self::Cake(queue) => queue.limit,
+            Self::DualPi2(queue) => queue.limit,
+            Self::EcnStep(queue) => queue.limit,
+            Self::Sfq(queue) => queue.limit,
+        };
+        let others = match self {
+            Self::Red(queue) | Self::Choke(queue) => vec![("min", queue.min), ("max", queue.max)],
+            Self::EcnStep(queue) => vec![("threshold", Some(queue.threshold))],
+            _ => Vec::new(),
+        };
+        let others = others.into_iter().filter_map(|(name, size)| Some((key(name), size?)));
+        std::iter::once((key("limit"), limit)).chain(others).collect()
+    }
+
     /// What its keys demand of each other; the model checks the rest.
     pub(crate) fn check(&self, section: &str) -> Result<(), Problem> {
         let key = |name: &str| format!("{section}.{name}");
+        let [(name, limit), ..] = &self.sizes(section)[..] else { return Ok(()) };
+        let allowed = "at least one packet, as in 1p, 64kb, 20ms or 0.5bdp";
+        require(!limit.is_zero(), name.clone(), limit, allowed)?;
         match self {
-            Self::DropTail(DropTail { limit }) => {
-                let allowed = "at least one packet, as in 1p, 64kb, 20ms or 0.5bdp";
-                require(!limit.is_zero(), section.to_owned(), limit, allowed)
-            }
             Self::Red(Red { weight, burst: Some(burst), .. })
             | Self::Choke(Red { weight, burst: Some(burst), .. }) => {
                 let allowed = "weight is set as well; keep one";

@@ -217,3 +217,35 @@ fn what_could_give_no_result_is_refused() {
     let scenario = Scenario::parse(&format!("[topology]\nmtu = \"1kb\"\n{FLOW}"), &[], "slow.toml");
     assert!(scenario.is_ok(), "by default segments fit");
 }
+
+#[test]
+fn a_queue_that_takes_no_packet_is_refused_whatever_its_discipline() {
+    let fabric = "[topology]\nkind = \"leaf-spine\"\nleaves = 2\nhosts = 2\nspines = 2\n";
+    for kind in [
+        "codel", "fq-codel", "red", "choke", "pie", "fq", "fq-pie", "cake", "dualpi2", "ecn-step",
+        "sfq",
+    ] {
+        for limit in ["0p", "0b", "0bdp"] {
+            let queue = format!("{{ kind = \"{kind}\", limit = \"{limit}\" }}");
+            let said = refusal(FLOW, &[("topology.queue", &queue)]);
+            let expected = format!("topology.queue.limit: {limit} is not allowed; at least one");
+            assert!(said.contains(&expected), "{kind}: {said}");
+        }
+        // Links of a fabric have no delay unless they are given one.
+        let queue = format!("{{ kind = \"{kind}\", limit = \"2bdp\" }}");
+        let said = refusal(&format!("{fabric}{FLOW}"), &[("topology.queue", &queue)]);
+        assert!(said.contains("topology.queue.limit: 2bdp is not allowed"), "{kind}: {said}");
+        assert!(said.contains("(topology.delay = 0ns)"), "{kind}: {said}");
+    }
+    for (queue, key) in [
+        ("{ kind = \"ecn-step\" }", "limit: 1bdp"),
+        ("{ kind = \"ecn-step\", limit = \"1mb\" }", "threshold: 0.17bdp"),
+        ("{ kind = \"red\", limit = \"1mb\", min = \"0.1bdp\" }", "min: 0.1bdp"),
+    ] {
+        let said = refusal(&format!("{fabric}{FLOW}"), &[("topology.queue", queue)]);
+        assert!(said.contains(&format!("topology.queue.{key} is not allowed")), "{said}");
+    }
+    let nothing = "{ kind = \"fq\", flow_limit = 0 }";
+    let said = refusal(FLOW, &[("topology.queue", nothing)]);
+    assert!(said.contains("flow_limit: 0 is not allowed"), "{said}");
+}
