@@ -1,6 +1,5 @@
 // A run: the simulator moves on in slices between two frames, so that the page always answers.
 import { Lab } from "./core";
-import { hasFlowPackets } from "./ports";
 import { Fate, Store, takeRows, type Description } from "./store";
 
 /** A slice's length in ms: a frame of 60 Hz has 16. */
@@ -79,14 +78,12 @@ export class Run {
 
 /** What a run was, in a line. */
 export function factsOf({ store, traceHash }: Run, seed: bigint): string {
-  const { about, frames, sent, fate, losses, marks, timeouts } = store;
-  // A packet of a workload's connections is another one on each link.
-  const packets = sent.length === 0 || about.flows.length === 0 || hasFlowPackets(store) ? "packets" : "packets on links";
+  const { frames, sent, fate, losses, marks, timeouts } = store;
   const damaged = fate.values.includes(Fate.Damaged) ? " or damaged" : "";
   return [
     `trace hash ${traceHash}`,
     `seed ${seed}`,
-    ...(frames ? [`${frames.length} frames`, `${frames.lost} not read`] : [`${sent.length} ${packets}`]),
+    ...(frames ? [`${frames.length} frames`, `${frames.lost} not read`] : [`${sent.length} packets`]),
     `${losses.length} dropped${damaged}`,
     `${marks.length} marked`,
     `${timeouts.length} timeouts`,

@@ -209,7 +209,7 @@ test("the picture shows which links are used, and the port with the longest queu
 test("a workload of many connections has no empty charts", async ({ lab }) => {
   const page = await lab("#duration_s=1");
   await open(page, WORKLOAD);
-  expect((await facts(page)).text).toMatch(/[1-9]\d+ packets on links · /);
+  expect((await facts(page)).text).toMatch(/[1-9]\d+ packets · /);
   await expect(page.locator("#network")).toHaveAttribute("aria-label", /^A fabric of 16 hosts and 6 switches/);
   for (const box of ["#diagram", "#outcome", "#signs", "[data-chart=window]", "[data-chart=rates]"]) {
     await expect(page.locator(box), box).toBeHidden();

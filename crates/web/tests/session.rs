@@ -132,6 +132,52 @@ duration = "5s"
     assert!((marked.count() as f64 - marks).abs() <= 3.0, "samples end before the run does");
 }
 
+/// Connections between hosts of two leaves: over two links below one leaf, over four to the other one.
+const CONNECTIONS: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+hosts = 4
+spines = 2
+rate = "1gbit"
+delay = "1us"
+queue = "100p"
+routing = "spray"
+[[flow]]
+stack = "reno"
+min_rto = "1ms"
+workload = { kind = "permutation", size = "100kb" }
+[measure]
+duration = "100ms"
+"#;
+
+#[test]
+fn a_packet_of_a_connection_is_one_on_all_its_links() {
+    let mut session = session(CONNECTIONS);
+    finish(&mut session, 0.001);
+    let (packets, crossings) = (session.take_packets(), session.take_crossings());
+    assert!(!session.is_truncated());
+    let rows: Vec<&[f64]> = packets.chunks_exact(PACKET).collect();
+    let mut ways = vec![Vec::new(); rows.len()];
+    for way in crossings.chunks_exact(CROSSING) {
+        ways[way[1] as usize].push(way);
+    }
+    let is_dropped = |way: &&[f64]| way[5] >= Fate::QueueFull as u8 as f64;
+    let mut lengths = std::collections::BTreeSet::new();
+    for (row, ways) in rows.iter().zip(&mut ways) {
+        ways.sort_by(|a, b| a[2].total_cmp(&b[2]));
+        assert_eq!(row[6], ways[0][2], "it enters its first link when it is sent: {row:?}");
+        assert!(ways.windows(2).all(|pair| pair[0][4] == pair[1][2]), "{ways:?}");
+        match ways.iter().any(is_dropped) {
+            true => assert!(ways.len() <= 4, "{ways:?}"),
+            false => _ = lengths.insert(ways.len()),
+        }
+    }
+    assert!(lengths.iter().eq(&[2, 4]), "{lengths:?}");
+    let data = rows.iter().filter(|row| row[4] > 0.0).count();
+    assert!(data >= 8 * 69, "eight hosts send 69 full packets each, and {data} were sent");
+}
+
 #[test]
 fn bad_text_is_an_error_that_names_the_key() {
     let bad = [
