@@ -2,7 +2,7 @@
 
 mod ten;
 
-use weir_web::{CROSSING, FRAME, Fate, PACKET, PacketKind, SACK, SAMPLE, Session, State};
+use weir_web::{CROSSING, FRAME, Fate, PACKET, PacketKind, QUEUE, SACK, SAMPLE, Session, State};
 
 /// Runs to the end in steps of `step` seconds.
 fn finish(session: &mut Session, step: f64) {
@@ -127,7 +127,7 @@ duration = "5s"
     let crossings = session.take_crossings();
     let marked = crossings.chunks_exact(CROSSING).filter(|way| way[5] == Fate::Marked as u8 as f64);
     let queues = session.take_queues();
-    let marks = queues.chunks_exact(weir_web::QUEUE).next_back().expect("samples")[6];
+    let marks = queues.chunks_exact(QUEUE).next_back().expect("samples")[6];
     assert!(marks > 0.0);
     assert!((marked.count() as f64 - marks).abs() <= 3.0, "samples end before the run does");
 }
@@ -176,6 +176,28 @@ fn a_packet_of_a_connection_is_one_on_all_its_links() {
     assert!(lengths.iter().eq(&[2, 4]), "{lengths:?}");
     let data = rows.iter().filter(|row| row[4] > 0.0).count();
     assert!(data >= 8 * 69, "eight hosts send 69 full packets each, and {data} were sent");
+}
+
+#[test]
+fn a_short_run_has_as_many_samples_as_a_long_one_and_a_large_network_fewer() {
+    let samples = |keys: &[(&str, &str)]| {
+        let keys = keys.iter().map(|(key, value)| (key.to_string(), value.to_string()));
+        let keys: Vec<(String, String)> = keys.collect();
+        let mut session = Session::new(CONNECTIONS, &keys, 1).expect("a scenario");
+        finish(&mut session, 1.0);
+        let queues = session.take_queues();
+        let first = queues.chunks_exact(QUEUE).filter(|row| row[0] == 0.0).count();
+        (first, queues.len() / QUEUE)
+    };
+    // 8 hosts and 2 leaves with 2 uplinks each, both ways.
+    let (first, all) = samples(&[("measure.duration", "1ms")]);
+    assert_eq!((first, all), (999, 24 * 999), "every microsecond, before the end");
+    let longer = [("measure.duration", "20ms"), ("flow.0.workload.size", "10mb")];
+    assert_eq!(samples(&longer).0, 1_999);
+    let (first, all) = samples(&[("topology.hosts", "500"), ("measure.duration", "100us")]);
+    assert_eq!(first, 99, "{all}");
+    let (first, all) = samples(&[("topology.hosts", "500"), ("measure.duration", "1ms")]);
+    assert!((240..250).contains(&first) && all <= 500_000, "{first}, {all}");
 }
 
 #[test]
