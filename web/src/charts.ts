@@ -2,7 +2,7 @@
 import uPlot from "uplot";
 import { bindGestures, SYNC, type Shared } from "./gestures";
 import { SHORT_S } from "./player";
-import { fabricOf, queuesOverTime } from "./ports";
+import { fabricOf } from "./ports";
 import type { FlowInfo, FlowSamples, QueueSamples, Store } from "./store";
 import { PALETTE, theme } from "./theme";
 import { isBinned } from "./thin";
@@ -360,8 +360,7 @@ function queueTitle({ about }: Store): string {
 function queues(store: Store): Line[] {
   const { links } = store.about;
   const shown = links.flatMap((link, index) => (link.is_monitored ? [index] : []));
-  const values = fabricOf(store.about) ? queuesOfPorts(store) : (link: number) => over(store.queues[link], "bytes", 1e-3);
-  const lines = shown.map((link) => ({ label: links[link].name, ...values(link) }));
+  const lines = shown.map((link) => ({ label: links[link].name, ...over(store.queues[link], "bytes", 1e-3) }));
   if (lines.length > MOST_QUEUES) {
     const longest = new Map(lines.map((line) => [line, line.values.reduce((most: number, value) => Math.max(most, value ?? 0), 0)]));
     const first = lines.sort((a, b) => longest.get(b)! - longest.get(a)!).slice(0, MOST_QUEUES);
@@ -371,17 +370,6 @@ function queues(store: Store): Line[] {
   return lines.map((line, at) => {
     const colour = [ink, soft, warn][at % 3];
     return { ...line, colour, dash: LINK_DASHES[Math.floor(at / 3) % LINK_DASHES.length] };
-  });
-}
-
-/** Queues of a fabric, from the ways of packets: samples are too far apart. */
-function queuesOfPorts(store: Store) {
-  const { times, bytes } = queuesOverTime(store);
-  // Nothing is known before the run.
-  const count = store.simulated > 0 ? times.length : 0;
-  return (link: number) => ({
-    times: times.subarray(0, count),
-    values: Array.from({ length: count }, (_, at): number | null => bytes[link][at] / 1000),
   });
 }
 

@@ -70,7 +70,8 @@ pub(crate) struct Recorder {
     pub(crate) packets: Vec<f64>,
     pub(crate) crossings: Vec<f64>,
     pub(crate) sacks: Vec<f64>,
-    pub(crate) is_truncated: bool,
+    /// When something first was not recorded.
+    pub(crate) cut: Option<Instant>,
 }
 
 /// The packets in a link, in the order of entry.
@@ -112,7 +113,7 @@ impl Recorder {
             packets: Vec::new(),
             crossings: Vec::new(),
             sacks: Vec::new(),
-            is_truncated: false,
+            cut: None,
         }
     }
 
@@ -131,7 +132,7 @@ impl Recorder {
             self.new_packet(packet, kind)
         });
         if self.space_left == 0 {
-            self.is_truncated = true;
+            self.cut.get_or_insert(at);
             return;
         }
         self.space_left -= 1;
@@ -161,7 +162,7 @@ impl Recorder {
                 self.write(link, &inside, Some(waited), at.as_secs_f64(), fate);
                 inside.packet
             }
-            None if self.is_truncated => return,
+            None if self.cut.is_some() => return,
             None => self.new_packet(packet, PacketKind::Duplicate),
         };
         if self.moved_at < at {

@@ -24,8 +24,9 @@ pub struct Session {
     state: State,
     /// Rows of the tables that were read.
     read: Read,
-    /// Frames of a radio network that are still to be recorded.
+    /// Frames of a radio network that are still to be recorded, and when the last of them ended.
     frames_left: usize,
+    last_frame: f64,
     /// The controllers' phases seen so far; a sample has the index of its own.
     phases: Vec<&'static str>,
 }
@@ -89,7 +90,18 @@ impl Session {
         let name = scenario.file().name.clone();
         let (state, read, phases) = (State::Paused, Read::default(), Vec::new());
         let frames_left = MAX_FRAMES;
-        Ok(Self { simulation, recorder, inputs, name, state, read, frames_left, phases })
+        let last_frame = f64::INFINITY;
+        Ok(Self {
+            simulation,
+            recorder,
+            inputs,
+            name,
+            state,
+            read,
+            frames_left,
+            last_frame,
+            phases,
+        })
     }
 
     /// Moves on to `until` seconds, by at most `max_events` events.
@@ -144,9 +156,18 @@ impl Session {
         self.simulation.trace_hash()
     }
 
-    /// Whether more packets or frames passed than are recorded.
-    pub fn is_truncated(&self) -> bool {
-        self.recorder.is_truncated || self.frames_left == 0
+    /// Up to when packets or frames are recorded, in seconds; infinite if all are. Samples and events go on.
+    pub fn recorded_until(&self) -> f64 {
+        match self.recorder.cut {
+            Some(cut) => cut.as_secs_f64(),
+            None if self.frames_left == 0 => self.last_frame,
+            None => f64::INFINITY,
+        }
+    }
+
+    /// How many ways over links, or frames of a radio network, are recorded at most.
+    pub fn most_recorded(&self) -> usize {
+        if self.simulation.spec().radio.is_some() { MAX_FRAMES } else { MAX_CROSSINGS }
     }
 
     /// Packets since this was called last, [`PACKET`](crate::PACKET) columns each.
@@ -184,6 +205,7 @@ impl Session {
         let new = self.simulation.take_frames();
         let kept = &new[..new.len().min(self.frames_left)];
         self.frames_left -= kept.len();
+        self.last_frame = kept.last().map_or(self.last_frame, |frame| frame.end_s);
         kept.iter().flat_map(rows::frame).collect()
     }
 
