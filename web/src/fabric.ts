@@ -42,7 +42,7 @@ export function drawFabric(context: CanvasRenderingContext2D, store: Store, size
   drawNodes(context, fabric, places, colour);
   drawTiers(context, fabric, places, colour);
   const longest = longestAt(store, time);
-  if (longest) drawLongest(context, store, longest, fabric, places, size, colour);
+  if (longest) drawLongest(context, store, longest, fabric, places, size, colour, time);
 }
 
 /** Where each node is below a legend of this many lines: every tier is spread evenly over the whole width. */
@@ -133,14 +133,14 @@ function drawTiers(context: CanvasRenderingContext2D, { nodes }: Fabric, places:
 
 function drawLongest(
   context: CanvasRenderingContext2D, store: Store, longest: Waiting, { ends }: Fabric, places: Point[],
-  { width }: Size, colour: Theme,
+  { width }: Size, colour: Theme, time: number,
 ): void {
   const [from, to] = ends[longest.link].map((node) => places[node]);
   const at = between(from, to, PORT_SHARE);
   context.fillStyle = colour.ink;
   circle(context, at, 4.5);
   context.fill();
-  const words = portInWords(store, longest);
+  const words = portInWords(store, longest, time);
   const half = context.measureText(words).width / 2;
   context.textAlign = "center";
   write(context, words, Math.min(width - half - 4, Math.max(half + 4, at.x)), at.y - 10, colour.ink, colour);
@@ -202,9 +202,9 @@ function write(
 }
 
 /** A port with its queue: `leaf0-h3: 12 packets, 18 kB, 1.4 µs`. */
-function portInWords(store: Store, waiting: Waiting): string {
+function portInWords(store: Store, waiting: Waiting, time: number): string {
   const { packets, bytes, link } = waiting;
-  const drain = drainTime(store, waiting);
+  const drain = drainTime(store, waiting, time);
   const queue = `${packets} ${packets === 1 ? "packet" : "packets"}, ${short(bytes / 1000)} kB`;
   return `${store.about.links[link].name}: ${queue}${Number.isNaN(drain) ? "" : `, ${timeInWords(drain)}`}`;
 }
@@ -215,7 +215,7 @@ export function fabricInWords(store: Store, shown: number): string {
   const hosts = fabric.nodes.filter(({ tier }) => tier === 0).length;
   const begin = `A fabric of ${hosts} hosts and ${fabric.nodes.length - hosts} switches at ${timeInWords(shown)}.`;
   const longest = longestAt(store, shown);
-  const queue = longest ? `Longest queue: ${portInWords(store, longest)}` : "No packet waits at any port";
+  const queue = longest ? `Longest queue: ${portInWords(store, longest, shown)}` : "No packet waits at any port";
   const note = shown > store.recordedUntil ? " (sampled, with the packet being sent)" : "";
   return `${begin} ${queue}${note}. ${busiestInWords(store, fabric, shown)}`;
 }

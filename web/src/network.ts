@@ -4,7 +4,7 @@ import { layOut, type Layout, type Segment } from "./layout";
 import { fabricOf } from "./ports";
 import { drawRadio, radioInWords, RADIO_GLOW_S } from "./radio";
 import { between, circle, cross, type Point } from "./shapes";
-import { Fate, Kind, type LinkInfo, type Store } from "./store";
+import { Fate, Kind, rateAt, type LinkInfo, type Store } from "./store";
 import { theme } from "./theme";
 import { short, timeInWords } from "./words";
 
@@ -122,7 +122,8 @@ export class NetworkView {
     context.textAlign = "center";
     const middle = (from.x + to.x) / 2;
     const space = to.x - from.x - GAP_BETWEEN;
-    const named = [info.name, info.rate_mbps && `${short(info.rate_mbps)} Mbit/s`].filter(Boolean).join(" · ");
+    const rate = rateAt(info, time);
+    const named = [info.name, rate !== null && `${short(rate)} Mbit/s`].filter(Boolean).join(" · ");
     const label = fitting(context, [`${named} · ${short(info.delay_ms)} ms`, named, info.name], space);
     context.fillText(label, middle, from.y - 62);
     const at = store.queues[link].t.firstAbove(time) - 1;

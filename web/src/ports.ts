@@ -1,7 +1,7 @@
 // The ports of a fabric of a data centre: which nodes a link joins, how much of it is used, and what waits for it.
 // Use comes from samples of links, which a run has up to its end. What waits comes from the ways of packets over links,
 // which have every moment, and after the last one that is recorded from samples too.
-import type { Description, Store } from "./store";
+import { rateAt, type Description, type Store } from "./store";
 
 /** How far above the hosts a node stands, by the letters of its name: `_TIERS` of `python/weir/plots/fabric.py`. */
 const TIERS: Record<string, number> = { h: 0, leaf: 1, edge: 1, spine: 2, agg: 2, core: 3 };
@@ -122,7 +122,7 @@ export function longestAt(store: Store, time: number): Waiting | undefined {
   );
 }
 
-/** How long what waits takes to leave, in seconds; NaN where the rate is not known. */
-export function drainTime({ about }: Store, { link, bytes }: Waiting): number {
-  return (8 * bytes) / ((about.links[link].rate_mbps ?? NaN) * 1e6);
+/** How long what waits takes to leave at the rate of that time, in seconds; NaN where there is none. */
+export function drainTime({ about }: Store, { link, bytes }: Waiting, time: number): number {
+  return (8 * bytes) / ((rateAt(about.links[link], time) || NaN) * 1e6);
 }

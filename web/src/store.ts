@@ -19,10 +19,18 @@ export function isLost(fate: number): boolean {
 export interface LinkInfo {
   name: string;
   is_monitored: boolean;
+  /** The rate at the beginning. */
   rate_mbps: number | null;
+  /** Times in s and the rates from then on. */
+  rate_steps?: [t_s: number, rate_mbps: number][];
   delay_ms: number;
   limit_packets: number | null;
   limit_bytes: number | null;
+}
+
+/** The rate of a link in Mbit/s at a time; null where it is not known. */
+export function rateAt({ rate_mbps, rate_steps }: LinkInfo, time: number): number | null {
+  return rate_steps?.findLast(([from]) => from <= time)?.[1] ?? rate_mbps;
 }
 
 export interface FlowInfo {

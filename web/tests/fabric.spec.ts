@@ -247,6 +247,24 @@ test("the picture shows which links are used, and the port with the longest queu
   await expect(network).toHaveAttribute("aria-label", /^The network at/);
 });
 
+test("after a step use and queue are those of the rate at that time", async ({ lab }) => {
+  const page = await lab("#duration_s=1");
+  const step = `[[topology.port]]\nlink = "leaf1-h3"\nimpair = { rate_steps = [{ at = "20ms", rate = "100mbit" }] }\n[[flow]]`;
+  await open(page, MEETING.replace("[[flow]]", step));
+  await page.locator("#scrub").fill("0.04");
+  const network = page.locator("#network");
+  await expect(network).toHaveAttribute("aria-label", /Most used link from 38\.[78] ms to 41\.[23] ms: leaf1 to h3, (9[5-9]|100) %$/);
+  const [, kilobytes, wait] = /leaf1-h3: \d+ packets, ([\d.]+) kB, ([\d.]+) ms/.exec((await network.getAttribute("aria-label"))!)!.map(Number);
+  expect(wait).toBeCloseTo((8 * kilobytes) / 100, 1);
+  // Of other networks the picture has the rate of that time.
+  await open(page, `[topology.forward]\nrate_steps = [{ at = "20ms", rate = "3mbit" }]\n[[flow]]\nstack = "reno"\n[measure]\nduration = "50ms"`);
+  const written = await listen(page);
+  for (const [time, rate] of [["0.01", "10 Mbit/s"], ["0.03", "3 Mbit/s"]]) {
+    await page.locator("#scrub").fill(time);
+    await expect.poll(async () => (await written()).join()).toContain(`bottleneck · ${rate}`);
+  }
+});
+
 test("a workload of many connections has no empty charts", async ({ lab }) => {
   const page = await lab("#duration_s=1");
   await open(page, WORKLOAD);

@@ -232,6 +232,7 @@ fn links_have_their_use_and_queue_after_the_last_packet_that_is_recorded() {
     let about: serde_json::Value = serde_json::from_str(&session.describe()).expect("JSON");
     let links = about["links"].as_array().expect("links");
     let last = links.iter().position(|link| link["name"] == "leaf1-h1").expect("the link");
+    assert_eq!(links[last]["rate_steps"], serde_json::json!([[0.05, 20_000.0]]));
     let queues = session.take_queues();
     let rows = queues.chunks_exact(QUEUE).filter(|row| row[0] == last as f64);
     let late: Vec<&[f64]> = rows.filter(|row| row[1] > 0.052).collect();
