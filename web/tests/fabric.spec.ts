@@ -265,6 +265,45 @@ test("after a step use and queue are those of the rate at that time", async ({ l
   }
 });
 
+test("sliders that a fabric has work, and the others are not there, with the reason", async ({ lab }) => {
+  const page = await lab("#duration_s=1");
+  const marked = MEETING.replace('queue = "100p"', 'queue = { kind = "ecn-step", threshold = "3p", limit = "100p" }').replaceAll('"reno"', '"dctcp"');
+  await open(page, marked);
+  for (const [dial, isShown] of [["rate_mbps", true], ["rtt_ms", false], ["queue_bdp", true], ["loss_percent", false]] as const) {
+    await expect(page.locator(`#${dial}`), dial).toBeVisible({ visible: isShown });
+  }
+  await expect(page.locator("#why")).toHaveText(/^A fabric has no round-trip time or loss of its own: /);
+  const move = async (dial: string, key: string) => {
+    const { hash } = await facts(page);
+    await page.evaluate(() => (document.body.dataset.state = ""));
+    await page.locator(dial).focus();
+    await page.keyboard.press(key);
+    await done(page);
+    await expect(page.locator("#error")).toHaveText("");
+    expect((await facts(page)).hash).not.toBe(hash);
+  };
+  // From the 1 Gbit/s of the file on.
+  const rate = page.locator("label[for=rate_mbps]");
+  await expect(rate).toHaveText("Rate of hosts’ links as in the file");
+  await move("#rate_mbps", "ArrowRight");
+  await expect(rate).toHaveText("Rate of hosts’ links 1.1 Gbit/s");
+  await move("#rate_mbps", "End");
+  await expect(rate).toHaveText("Rate of hosts’ links 400 Gbit/s");
+  await move("#rate_mbps", "Home");
+  // Switches still mark: only the limit of their queue changes.
+  expect((await facts(page)).text).toMatch(/ [1-9]\d* marked/);
+  await move("#queue_bdp", "ArrowLeft");
+  expect((await facts(page)).text).toMatch(/ [1-9]\d* marked/);
+  const text = marked.replace("[topology]", "[topology]\npfc = true\nbuffer = { total = \"1mb\" }").replace('"100p"', '"infinite"');
+  await open(page, text);
+  await expect(page.locator("#error")).toHaveText("");
+  await expect(page.locator("#queue_bdp")).toBeHidden();
+  await expect(page.locator("#why")).toHaveText(/With PFC queues have no limit\.$/);
+  await page.locator("#example").selectOption("two-flows");
+  await expect(page.locator("#rtt_ms")).toBeVisible();
+  await expect(page.locator("#why")).toBeHidden();
+});
+
 test("a workload of many connections has no empty charts", async ({ lab }) => {
   const page = await lab("#duration_s=1");
   await open(page, WORKLOAD);
