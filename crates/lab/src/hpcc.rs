@@ -10,7 +10,7 @@
 //! Nodes are counted from 0. Rates are as in `100Gbps`, delays as in `0.001ms`, `error` is the probability
 //! that a packet is lost, starts are in seconds. Here switch `n` is named `sn`, and any other node `hn`.
 //! A link has both directions. Packets have one priority (`pg`), so one file has one. `dport` is the class of a
-//! flow: HPCC's analysis counts those with 200 as incasts, apart from those with 100.
+//! flow: HPCC's analysis counts those with 200 as incasts, those with 100 as the others.
 
 use std::collections::BTreeSet;
 

@@ -138,8 +138,7 @@ section! {
         /// connection matrix (`Nodes n`), or HPCC's flows. Nodes are named as in the topology; number `n` of
         /// other simulators is `hn`. Starts count from the flow's `start`.
         list: ConnectionList = ConnectionList::default(),
-        /// Of a file of HPCC's flows only those with this number, which tells classes apart: in HPCC's analysis
-        /// incasts have 200, others 100.
+        /// Of a file of HPCC's flows only this class: in HPCC's analysis incasts have 200, others 100.
         dport: Option<u32> = None,
     }
 }

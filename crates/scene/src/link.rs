@@ -107,7 +107,7 @@ impl<L: Load> HostedLink<L> {
         for record in self.link.drain_drops() {
             log(&record);
             if let Some(passed) = self.passed.as_mut().filter(|p| p.watched == CaptureFilter::All) {
-                passed.tell(news);
+                passed.report(news);
                 passed.dropped.push(record);
             }
         }
@@ -155,18 +155,18 @@ impl<L: Load> HostedLink<L> {
 }
 
 impl<L: Load> Passed<L> {
-    // Not a part of the way of packets that nobody watches.
+    // Not a part of the way of packets of a link that is not watched.
     #[inline(never)]
     fn note(&mut self, at: Instant, end: LinkEnd, packet: &Packet<L>, news: &mut Vec<u32>) {
         if self.watched == CaptureFilter::All || matches!(packet.body, Body::Foreign { .. }) {
-            self.tell(news);
+            self.report(news);
             self.packets.push(LinkCrossing { at, end, packet: packet.clone() });
         }
     }
 
     /// Adds the link to those that have something to take, unless it has had something before. Links that are
     /// watched for foreign packets are few, and asked each time.
-    fn tell(&self, news: &mut Vec<u32>) {
+    fn report(&self, news: &mut Vec<u32>) {
         if self.watched == CaptureFilter::All && self.packets.is_empty() && self.dropped.is_empty()
         {
             news.push(self.link);

@@ -141,7 +141,7 @@ fn hpccs_topology_and_flows_run_as_a_graph() {
 
 /// Two flows of a scenario with one file, a class each, make the connections of the file.
 #[test]
-fn classes_of_hpccs_flows_are_told_apart() {
+fn classes_of_hpccs_flows_are_separate() {
     let flows = "3\n0 3 3 100 100000 2\n2 1 3 200 5000 2.000001\n0 1 3 200 700 2.000001\n";
     let folder = folder("classes", &[("topology.txt", TOPOLOGY), ("flow.txt", flows)]);
     let second = RACKS.replace("[measure]", "[[flow]]\nmin_rto = \"1ms\"\n[measure]");
