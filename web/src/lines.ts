@@ -1,4 +1,5 @@
 // The lines of each chart: which values of a run, in which unit and colour.
+import { SHORT_S } from "./player";
 import type { FlowInfo, FlowSamples, QueueSamples, Store } from "./store";
 import { PALETTE, theme } from "./theme";
 import { isBinned } from "./thin";
@@ -26,6 +27,8 @@ const PHASE_STEP = 0.12;
 const PHASE_SPREAD = 0.4;
 /** Links whose queues are drawn: of more than these, the ones with the longest queues. */
 const MOST_QUEUES = PALETTE.length;
+/** The rates of a short run are means over this part of it. */
+const SHORT_SHARE = 0.05;
 /** Of the first three links, the next three, and so on. */
 const LINK_DASHES = [undefined, [6, 4], [1, 3]];
 
@@ -158,18 +161,19 @@ export function shares(store: Store, colours: string[]): Line[] {
     .reverse();
 }
 
-/** Goodput over a second: a recorded one is that already. One of tables is a mean over each bin. */
-function rateOf(store: Store, times: Float64Array, values: Float64Array): Float64Array {
-  return isBinned(store.about) ? values.slice(0, times.length) : smoothed(times, values);
+/** Goodput over a second, of a short run over a part of it: a recorded one is that already. One of tables is a mean over each bin. */
+function rateOf({ about }: Store, times: Float64Array, values: Float64Array): Float64Array {
+  if (isBinned(about)) return values.slice(0, times.length);
+  return smoothed(times, values, about.duration_s < SHORT_S ? SHORT_SHARE * about.duration_s : 1);
 }
 
-/** The mean over the last second. */
-function smoothed(times: Float64Array, values: Float64Array): Float64Array {
+/** The mean over the last `window` seconds. */
+function smoothed(times: Float64Array, values: Float64Array, window: number): Float64Array {
   const result = new Float64Array(times.length);
   let [from, sum] = [0, 0];
   for (let at = 0; at < times.length; at++) {
     sum += values[at];
-    while (times[at] - times[from] >= 1) sum -= values[from++];
+    while (times[at] - times[from] >= window) sum -= values[from++];
     result[at] = Math.max(0, sum / (at - from + 1));
   }
   return result;
