@@ -1,44 +1,17 @@
 // The form: stacks, sliders and the rest of a scenario.
 import { YOU } from "./byhand";
 import { catalogue } from "./catalogue";
+import { DIALS, dialOf, fromSlider, setRange, toSlider, whyFewDials, type DialSpec } from "./dials";
 import { EXAMPLES } from "./examples";
 import { element } from "./dom";
 import {
-  CROSS_TRAFFICS, defaults, FILE_DIALS, isByHand, isRadio, LOSS_MODELS, MAX_HOPS, MAX_STACKS, TOPOLOGIES,
+  CROSS_TRAFFICS, defaults, FILE_DIALS, isByHand, isRadio, LOSS_MODELS, MAX_HOPS, MAX_STACKS, ofFile, TOPOLOGIES,
   type Dial, type Settings,
 } from "./settings";
 import { stackColours } from "./theme";
 
-interface DialSpec {
-  key: Dial;
-  label: string;
-  unit: string;
-  min: number;
-  max: number;
-  /** Values grow by factors: a step of the slider is about a tenth of the value, so that two digits show it. */
-  isLogarithmic: boolean;
-  step: number;
-  /** Whether it has an effect. */
-  isShown: (settings: Settings) => boolean;
-}
-
 const isWired = (settings: Settings) => !isRadio(settings);
 const isOwn = ({ text }: Settings) => text === undefined;
-
-const DIALS: DialSpec[] = [
-  { key: "rate_mbps", label: "Rate", unit: "Mbit/s", min: 0.5, max: 200, isLogarithmic: true, step: 0, isShown: isWired },
-  { key: "rtt_ms", label: "Round-trip time", unit: "ms", min: 1, max: 500, isLogarithmic: true, step: 0, isShown: isWired },
-  { key: "queue_bdp", label: "Queue", unit: "BDP", min: 0.1, max: 10, isLogarithmic: true, step: 0, isShown: isWired },
-  { key: "loss_percent", label: "Loss", unit: "%", min: 0, max: 10, isLogarithmic: false, step: 0.1, isShown: () => true },
-  {
-    key: "loss_burst", label: "Lost in a row", unit: "packets", min: 1, max: 50, isLogarithmic: true, step: 0,
-    isShown: (settings) => isOwn(settings) && isWired(settings) && settings.loss_model === "bursts",
-  },
-  {
-    key: "cross_percent", label: "Cross traffic", unit: "% of the rate", min: 1, max: 90, isLogarithmic: false, step: 1,
-    isShown: (settings) => isOwn(settings) && settings.cross_traffic !== "none",
-  },
-];
 
 /** A list to choose from: what a scenario calls each entry, and what a reader calls it. */
 const CHOICES = {
@@ -60,10 +33,8 @@ const CHOICES = {
 };
 const CHOICE_KEYS = Object.keys(CHOICES) as (keyof typeof CHOICES)[];
 
-const STEPS = 60;
-
 export class Controls {
-  private readonly dials = new Map<Dial, { input: HTMLInputElement; output: HTMLOutputElement }>();
+  private readonly dials = new Map<Dial, { input: HTMLInputElement; output: HTMLOutputElement; name: Text }>();
 
   constructor(
     public settings: Settings,
@@ -89,7 +60,7 @@ export class Controls {
 
   /** Opens the text of a scenario file. */
   open(text: string): void {
-    this.set({ ...defaults(), seed: this.settings.seed, text });
+    this.set(ofFile(text, this.settings.seed));
   }
 
   /** Shows a message next to the field that it is about, or below all of them. */
@@ -131,16 +102,21 @@ export class Controls {
     element<HTMLInputElement>("seed").value = String(settings.seed);
     element<HTMLInputElement>("ecn").checked = settings.ecn;
     DIALS.forEach((dial) => this.showDial(dial));
+    element("why").textContent = whyFewDials(settings);
+    element("why").hidden = whyFewDials(settings) === "";
     this.showStacks();
   }
 
-  private showDial(dial: DialSpec): void {
-    const { input, output } = this.dials.get(dial.key)!;
+  private showDial(usual: DialSpec): void {
+    const dial = dialOf(usual, this.settings);
+    const { input, output, name } = this.dials.get(dial.key)!;
     const value = this.settings[dial.key];
+    name.data = `${dial.label} `;
+    setRange(input, dial);
     input.value = String(toSlider(dial, value));
     const { text: file, changed } = this.settings;
     const isFile = file !== undefined && !changed.some((key) => key === dial.key);
-    const text = isFile ? "as in the file" : `${value} ${dial.unit}`;
+    const text = isFile ? "as in the file" : `${value / (dial.scale ?? 1)} ${dial.unit}`;
     output.textContent = text;
     input.setAttribute("aria-valuetext", text);
     const label = output.parentElement!;
@@ -225,18 +201,17 @@ export class Controls {
     const input = document.createElement("input");
     input.type = "range";
     input.id = dial.key;
-    input.min = String(dial.isLogarithmic ? 0 : dial.min);
-    input.max = String(dial.isLogarithmic ? STEPS : dial.max);
-    input.step = String(dial.isLogarithmic ? 1 : dial.step);
+    setRange(input, dial);
     input.addEventListener("input", () => {
-      this.settings[dial.key] = fromSlider(dial, Number(input.value));
+      this.settings[dial.key] = fromSlider(dialOf(dial, this.settings), Number(input.value));
       this.noteChange(dial.key);
       this.showDial(dial);
       this.changed();
     });
-    label.append(`${dial.label} `, output, input);
+    const name = new Text(`${dial.label} `);
+    label.append(name, output, input);
     element("dials").append(label);
-    this.dials.set(dial.key, { input, output });
+    this.dials.set(dial.key, { input, output, name });
   }
 
   /** Of a scenario file only what is changed counts. */
@@ -278,7 +253,8 @@ export class Controls {
     });
     on("example", ({ value }) => {
       const example = EXAMPLES.find(({ name }) => name === value);
-      this.settings = { ...defaults(), seed: this.settings.seed, text: example?.text };
+      const { seed } = this.settings;
+      this.settings = example ? ofFile(example.text, seed) : { ...defaults(), seed };
       if (value === YOU) Object.assign(this.settings, { stacks: [YOU, "cubic"], duration_s: 20 });
     });
     element("controls").addEventListener("submit", (event) => event.preventDefault());
@@ -309,18 +285,6 @@ const FIELD_OF_KEY: [string, string][] = [
   ["measure.duration", "duration"],
   [".workload", "cross_traffic"],
 ];
-
-function toSlider({ min, max, isLogarithmic }: DialSpec, value: number): number {
-  if (!isLogarithmic) return value;
-  const inside = Math.max(min, Math.min(max, value));
-  return Math.round((STEPS * Math.log(inside / min)) / Math.log(max / min));
-}
-
-/** The value at a slider's place, with two digits. */
-function fromSlider({ min, max, isLogarithmic }: DialSpec, place: number): number {
-  const value = isLogarithmic ? min * (max / min) ** (place / STEPS) : place;
-  return Number(value.toPrecision(2));
-}
 
 function button(text: string, act: () => void): HTMLButtonElement {
   const made = document.createElement("button");

@@ -4,6 +4,7 @@ import { drainTime, fabricOf, longestAt, useOf, windowAround, WINDOW_SHARE, type
 import { between, circle, type Point } from "./shapes";
 import type { Store } from "./store";
 import { isDark, theme, type Theme } from "./theme";
+import { short, timeInWords } from "./words";
 
 /** Use in percent, and its colour. In the dark, what is used more is lighter. */
 const STEPS = [0, 33, 67, 100];
@@ -35,14 +36,13 @@ interface Size {
 export function drawFabric(context: CanvasRenderingContext2D, store: Store, size: Size, time: number): void {
   const fabric = fabricOf(store.about)!;
   const colour = theme();
-  const isKnown = time <= store.recordedUntil;
   const lines = drawLegend(context, store, size, colour);
   const places = placesOf(fabric, size, lines);
-  drawLinks(context, store, fabric, places, isKnown ? time : undefined);
+  drawLinks(context, store, fabric, places, time);
   drawNodes(context, fabric, places, colour);
   drawTiers(context, fabric, places, colour);
-  const longest = isKnown ? longestAt(store, time) : undefined;
-  if (longest) drawLongest(context, store, longest, fabric, places, size, colour);
+  const longest = longestAt(store, time);
+  if (longest) drawLongest(context, store, longest, fabric, places, size, colour, time);
 }
 
 /** Where each node is below a legend of this many lines: every tier is spread evenly over the whole width. */
@@ -75,16 +75,15 @@ function usesOf(store: Store, { pairs }: Fabric, time: number): number[] {
   return pairs.map((links) => Math.max(...links.map((link) => useOf(store, link, time))));
 }
 
-/** One line for both directions, the most used ones on top; dashed ones without a time, at which no use is known. */
+/** One line for both directions, the most used ones on top. */
 function drawLinks(
-  context: CanvasRenderingContext2D, store: Store, fabric: Fabric, places: Point[], time: number | undefined,
+  context: CanvasRenderingContext2D, store: Store, fabric: Fabric, places: Point[], time: number,
 ): void {
-  const uses = time === undefined ? fabric.pairs.map(() => 0) : usesOf(store, fabric, time);
+  const uses = usesOf(store, fabric, time);
   const order = fabric.pairs.map((_, pair) => pair).sort((a, b) => uses[a] - uses[b]);
   const isInDark = isDark();
   context.lineWidth = 1.6;
   context.lineCap = "butt";
-  context.setLineDash(time === undefined ? [3, 3] : []);
   for (const pair of order) {
     const [from, to] = fabric.ends[fabric.pairs[pair][0]].map((node) => places[node]);
     context.strokeStyle = colourOfUse(uses[pair], isInDark);
@@ -93,7 +92,6 @@ function drawLinks(
     context.lineTo(to.x, to.y);
     context.stroke();
   }
-  context.setLineDash([]);
 }
 
 /** Squares, and as many names as have space: of many hosts every second, or every fourth and so on. */
@@ -135,14 +133,14 @@ function drawTiers(context: CanvasRenderingContext2D, { nodes }: Fabric, places:
 
 function drawLongest(
   context: CanvasRenderingContext2D, store: Store, longest: Waiting, { ends }: Fabric, places: Point[],
-  { width }: Size, colour: Theme,
+  { width }: Size, colour: Theme, time: number,
 ): void {
   const [from, to] = ends[longest.link].map((node) => places[node]);
   const at = between(from, to, PORT_SHARE);
   context.fillStyle = colour.ink;
   circle(context, at, 4.5);
   context.fill();
-  const words = portInWords(store, longest);
+  const words = portInWords(store, longest, time);
   const half = context.measureText(words).width / 2;
   context.textAlign = "center";
   write(context, words, Math.min(width - half - 4, Math.max(half + 4, at.x)), at.y - 10, colour.ink, colour);
@@ -150,14 +148,16 @@ function drawLongest(
 
 /** The scale of colours, the window, and the dot; returns how many lines they take. */
 function drawLegend(context: CanvasRenderingContext2D, store: Store, { width }: Size, colour: Theme): number {
-  const window = time(WINDOW_SHARE * store.about.duration_s);
+  const window = timeInWords(WINDOW_SHARE * store.about.duration_s);
+  const { recordedUntil } = store;
+  const isCut = recordedUntil < Infinity;
   const parts: [words: string, space: number, draw?: (x: number, y: number) => void][] = [
     ["100 %", BAR.width + 18, (x, y) => drawScale(context, x, y, colour)],
     ["use of the busier direction,", 0],
     [`mean over ${window} around the time shown`, 0],
-    ["port with the longest queue", 16, (x, y) => drawDot(context, x + 5, y - 4, colour)],
+    [`port with the longest queue${isCut ? "," : ""}`, 16, (x, y) => drawDot(context, x + 5, y - 4, colour)],
   ];
-  if (store.recordedUntil < store.about.duration_s) parts.push([`dashed after ${time(store.recordedUntil)}: no packets are recorded`, 0]);
+  if (isCut) parts.push([`after ${timeInWords(recordedUntil)} with the packet being sent`, 0]);
   let [x, line] = [EDGE, 1];
   context.textAlign = "left";
   for (const [words, space, draw] of parts) {
@@ -202,40 +202,30 @@ function write(
 }
 
 /** A port with its queue: `leaf0-h3: 12 packets, 18 kB, 1.4 µs`. */
-function portInWords(store: Store, waiting: Waiting): string {
+function portInWords(store: Store, waiting: Waiting, time: number): string {
   const { packets, bytes, link } = waiting;
-  const drain = drainTime(store, waiting);
+  const drain = drainTime(store, waiting, time);
   const queue = `${packets} ${packets === 1 ? "packet" : "packets"}, ${short(bytes / 1000)} kB`;
-  return `${store.about.links[link].name}: ${queue}${Number.isNaN(drain) ? "" : `, ${time(drain)}`}`;
+  return `${store.about.links[link].name}: ${queue}${Number.isNaN(drain) ? "" : `, ${timeInWords(drain)}`}`;
 }
 
 /** The picture in words. */
 export function fabricInWords(store: Store, shown: number): string {
   const fabric = fabricOf(store.about)!;
   const hosts = fabric.nodes.filter(({ tier }) => tier === 0).length;
-  const begin = `A fabric of ${hosts} hosts and ${fabric.nodes.length - hosts} switches at ${time(shown)}.`;
-  if (shown > store.recordedUntil) return `${begin} Its packets are recorded up to ${time(store.recordedUntil)} only`;
+  const begin = `A fabric of ${hosts} hosts and ${fabric.nodes.length - hosts} switches at ${timeInWords(shown)}.`;
   const longest = longestAt(store, shown);
-  const queue = longest ? `Longest queue: ${portInWords(store, longest)}` : "No packet waits at any port";
-  return `${begin} ${queue}. ${busiestInWords(store, fabric, shown)}`;
+  const queue = longest ? `Longest queue: ${portInWords(store, longest, shown)}` : "No packet waits at any port";
+  const note = shown > store.recordedUntil ? " (sampled, with the packet being sent)" : "";
+  return `${begin} ${queue}${note}. ${busiestInWords(store, fabric, shown)}`;
 }
 
 function busiestInWords(store: Store, { ends, nodes }: Fabric, shown: number): string {
   const uses = ends.map((_, link) => useOf(store, link, shown));
   const busiest = uses.indexOf(Math.max(...uses));
   const [from, to] = windowAround(store, shown);
-  const range = `from ${time(from)} to ${time(to)}`;
+  const range = `from ${timeInWords(from)} to ${timeInWords(to)}`;
   if (uses[busiest] === 0) return `No link was used ${range}`;
   const [one, other] = ends[busiest].map((node) => nodes[node].name);
   return `Most used link ${range}: ${one} to ${other}, ${uses[busiest].toFixed(0)} %`;
-}
-
-/** A time in a unit of its own size. */
-function time(seconds: number): string {
-  if (seconds >= 1 || seconds === 0) return `${short(seconds)} s`;
-  return seconds >= 1e-3 ? `${short(seconds * 1e3)} ms` : `${short(seconds * 1e6)} µs`;
-}
-
-function short(value: number): string {
-  return String(Number(value.toPrecision(3)));
 }

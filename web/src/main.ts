@@ -293,7 +293,7 @@ class Page {
     if (!this.player.isPlaying) this.player.seek(Math.max(time, this.player.time));
     element("status").textContent =
       `${lengthOf(store)} s simulated in ${(run.spent / 1000).toFixed(2)} s` +
-      (run.isTruncated ? "; only the first packets are recorded" : "");
+      (run.limit && `; ${run.limit}`);
     element("facts").textContent = factsOf(run, this.controls.settings.seed);
     this.ended();
     document.body.dataset.spent = String(run.spent);

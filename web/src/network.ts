@@ -4,8 +4,9 @@ import { layOut, type Layout, type Segment } from "./layout";
 import { fabricOf } from "./ports";
 import { drawRadio, radioInWords, RADIO_GLOW_S } from "./radio";
 import { between, circle, cross, type Point } from "./shapes";
-import { Fate, Kind, type LinkInfo, type Store } from "./store";
+import { Fate, Kind, rateAt, type LinkInfo, type Store } from "./store";
 import { theme } from "./theme";
+import { short, timeInWords } from "./words";
 
 interface Drawn extends Point {
   packet: number;
@@ -43,16 +44,10 @@ export class NetworkView {
   draw(store: Store, colours: string[], { time, speed, isPlaying }: Shown, followed?: number): void {
     const context = this.prepare(store);
     if (!context || !this.layout) return;
-    const colour = theme();
     this.drawn = [];
     context.font = "12px system-ui, sans-serif";
     const note = noteOf(store);
-    if (note) {
-      context.fillStyle = colour.soft;
-      context.textAlign = "left";
-      context.fillText(note, 20, 30, this.width - 40);
-      return;
-    }
+    if (note) return this.drawNote(context, note);
     if (store.frames) {
       const size = { width: this.width, height: this.height };
       this.drawn = drawRadio(context, store, size, time, isPlaying ? RADIO_GLOW_S * speed : 0, followed);
@@ -66,12 +61,13 @@ export class NetworkView {
       if (segment) this.drawLink(context, store, segment, link, time);
     });
     this.drawHosts(context, store, colours);
+    if (time > store.recordedUntil) this.drawNote(context, `No packets are recorded after ${timeInWords(store.recordedUntil)}.`);
     this.layout.segments.forEach((segment, link) => {
       if (segment) this.drawPackets(context, store, colours, segment, link, time, speed);
     });
     const shown = this.drawn.find((drawn) => drawn.packet === followed);
     if (shown) {
-      context.strokeStyle = colour.ink;
+      context.strokeStyle = theme().ink;
       context.lineWidth = 2;
       circle(context, shown, 11);
       context.stroke();
@@ -99,6 +95,12 @@ export class NetworkView {
     return context;
   }
 
+  private drawNote(context: CanvasRenderingContext2D, note: string): void {
+    context.fillStyle = theme().soft;
+    context.textAlign = "left";
+    context.fillText(note, 20, 30, this.width - 40);
+  }
+
   private drawLink(
     context: CanvasRenderingContext2D,
     store: Store,
@@ -120,15 +122,16 @@ export class NetworkView {
     context.textAlign = "center";
     const middle = (from.x + to.x) / 2;
     const space = to.x - from.x - GAP_BETWEEN;
-    const named = [info.name, info.rate_mbps && `${round(info.rate_mbps)} Mbit/s`].filter(Boolean).join(" · ");
-    const label = fitting(context, [`${named} · ${round(info.delay_ms)} ms`, named, info.name], space);
+    const rate = rateAt(info, time);
+    const named = [info.name, rate !== null && `${short(rate)} Mbit/s`].filter(Boolean).join(" · ");
+    const label = fitting(context, [`${named} · ${short(info.delay_ms)} ms`, named, info.name], space);
     context.fillText(label, middle, from.y - 62);
     const at = store.queues[link].t.firstAbove(time) - 1;
     if (at < 0) return;
     const { packets, bytes, delay } = store.queues[link];
     const waiting = `${packets.values[at]} packets`;
-    const kilobytes = `${waiting}, ${round(bytes.values[at] / 1000)} kB`;
-    const all = `${kilobytes}, ${round(delay.values[at])} ms`;
+    const kilobytes = `${waiting}, ${short(bytes.values[at] / 1000)} kB`;
+    const all = `${kilobytes}, ${short(delay.values[at])} ms`;
     const queue = fitting(context, [all, kilobytes, waiting, String(packets.values[at])], space);
     context.fillText(queue, middle, from.y + GAP_BELOW);
   }
@@ -317,10 +320,6 @@ function outline(context: CanvasRenderingContext2D, x: number, y: number, colour
 /** The first of the texts that fits into the width; else the last one. */
 function fitting(context: CanvasRenderingContext2D, texts: string[], width: number): string {
   return texts.find((text) => context.measureText(text).width <= width) ?? texts[texts.length - 1];
-}
-
-function round(value: number): string {
-  return String(Number(value.toPrecision(3)));
 }
 
 /** The picture in words. */

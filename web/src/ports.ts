@@ -1,7 +1,7 @@
 // The ports of a fabric of a data centre: which nodes a link joins, how much of it is used, and what waits for it.
-// Samples of links are a millisecond apart or more, and such a run often has only a few: ways of packets over links are
-// complete.
-import { Fate, type Description, type Store } from "./store";
+// Use comes from samples of links, which a run has up to its end. What waits comes from the ways of packets over links,
+// which have every moment, and after the last one that is recorded from samples too.
+import { rateAt, type Description, type Store } from "./store";
 
 /** How far above the hosts a node stands, by the letters of its name: `_TIERS` of `python/weir/plots/fabric.py`. */
 const TIERS: Record<string, number> = { h: 0, leaf: 1, edge: 1, spine: 2, agg: 2, core: 3 };
@@ -9,8 +9,6 @@ const NODE = `(${Object.keys(TIERS).join("|")})(\\d+)`;
 const LINK = new RegExp(`^${NODE}-${NODE}$`);
 /** The use of a link is that of this part of the run, around the time shown. */
 export const WINDOW_SHARE = 0.05;
-/** Times of a run at which a chart has the queues. */
-const CHART_TIMES = 1_000;
 
 export interface FabricNode {
   name: string;
@@ -29,7 +27,7 @@ export interface Fabric {
   pairs: number[][];
 }
 
-/** What waits at a port. */
+/** What waits at a port; in a sample with the packet that is being sent. */
 export interface Waiting {
   link: number;
   packets: number;
@@ -77,22 +75,24 @@ export function windowAround({ about }: Store, time: number): [from: number, to:
   return [Math.max(0, time - half), Math.min(about.duration_s, time + half)];
 }
 
-/** The used part of a link around a time, in percent: what arrived over it, of what its rate allows. */
+/** The used part of a link around a time, in percent of what its rate allows then: the mean of its samples. */
 export function useOf(store: Store, link: number, time: number): number {
   const [from, to] = windowAround(store, time);
-  const { leave, packet, fate } = store.crossings[link];
-  const { rate_mbps } = store.about.links[link];
-  let bytes = 0;
-  for (let row = leave.firstAbove(from); row < leave.length && leave.values[row] <= to; row++) {
-    // What the end of the run finds in a link has not arrived.
-    const isThere = fate.values[row] < Fate.Dropped && leave.values[row] < store.about.duration_s;
-    if (isThere) bytes += store.length.values[packet.values[row]];
+  const { t, use } = store.queues[link];
+  let [sum, count] = [0, 0];
+  for (let at = t.firstAbove(from); at < t.length && t.values[at] <= to; at++) {
+    // Where a rate of zero allows nothing, nothing is used.
+    if (!Number.isNaN(use.values[at])) [sum, count] = [sum + use.values[at], count + 1];
   }
-  return rate_mbps && to > from ? Math.min(100, (100 * 8 * bytes) / (rate_mbps * 1e6 * (to - from))) : 0;
+  return count > 0 ? Math.min(100, (100 * sum) / count) : 0;
 }
 
-/** What waits at each port at a time; ports where nothing waits are left out. */
+/** What waits at each port where anything does. */
 export function waitingAt(store: Store, time: number): Waiting[] {
+  return time > store.recordedUntil ? sampledAt(store, time) : recordedAt(store, time);
+}
+
+function recordedAt(store: Store, time: number): Waiting[] {
   return store.about.links.flatMap(({ delay_ms }, link) => {
     const crossings = store.crossings[link];
     // Of packets that the end of the run finds in a link it is not known which were on their way.
@@ -107,6 +107,14 @@ export function waitingAt(store: Store, time: number): Waiting[] {
   });
 }
 
+function sampledAt(store: Store, time: number): Waiting[] {
+  return store.queues.flatMap(({ t, packets, bytes }, link) => {
+    const at = t.firstAbove(time) - 1;
+    // One packet alone does not wait: it is being sent.
+    return at >= 0 && packets.values[at] > 1 ? [{ link, packets: packets.values[at], bytes: bytes.values[at] }] : [];
+  });
+}
+
 /** The port with the most bytes that wait at a time. */
 export function longestAt(store: Store, time: number): Waiting | undefined {
   return waitingAt(store, time).reduce<Waiting | undefined>(
@@ -114,28 +122,7 @@ export function longestAt(store: Store, time: number): Waiting | undefined {
   );
 }
 
-/** How long what waits takes to leave, in seconds; NaN where the rate is not known. */
-export function drainTime({ about }: Store, { link, bytes }: Waiting): number {
-  return (8 * bytes) / ((about.links[link].rate_mbps ?? NaN) * 1e6);
-}
-
-/** Bytes that wait at each port, at times of equal distance up to where packets are recorded. */
-export function queuesOverTime(store: Store): { times: Float64Array; bytes: Float64Array[] } {
-  const end = store.about.duration_s;
-  const until = Math.min(end, store.recordedUntil);
-  const times = Float64Array.from({ length: CHART_TIMES }, (_, at) => (until * at) / CHART_TIMES);
-  // The first of the times at which something has happened.
-  const after = (time: number) => Math.ceil((time / until) * CHART_TIMES);
-  const bytes = store.crossings.map(({ packet, enter, start }) => {
-    const queue = new Float64Array(CHART_TIMES);
-    for (let row = 0; row < enter.length; row++) {
-      const length = store.length.values[packet.values[row]];
-      const [from, to] = [after(enter.values[row]), after(start.values[row])];
-      if (from < CHART_TIMES) queue[from] += length;
-      if (to < CHART_TIMES) queue[to] -= length;
-    }
-    for (let at = 1; at < CHART_TIMES; at++) queue[at] += queue[at - 1];
-    return queue;
-  });
-  return { times, bytes };
+/** How long what waits takes to leave at the rate of that time, in seconds; NaN where there is none. */
+export function drainTime({ about }: Store, { link, bytes }: Waiting, time: number): number {
+  return (8 * bytes) / ((rateAt(about.links[link], time) || NaN) * 1e6);
 }

@@ -1,7 +1,7 @@
 // A run: the simulator moves on in slices between two frames, so that the page always answers.
 import { Lab } from "./core";
-import { hasFlowPackets } from "./ports";
 import { Fate, Store, takeRows, type Description } from "./store";
+import { timeInWords } from "./words";
 
 /** A slice's length in ms: a frame of 60 Hz has 16. */
 const SLICE_MS = 12;
@@ -16,8 +16,11 @@ export class Run {
   spent = 0;
   isOver = false;
   private stopped = false;
+  /** How many ways over links, or frames, are recorded. */
+  private readonly most: number;
 
   private constructor(private readonly lab: Lab) {
+    this.most = lab.most_recorded();
     this.store = new Store(JSON.parse(lab.describe()) as Description);
   }
 
@@ -61,8 +64,12 @@ export class Run {
     return this.stopped ? "" : this.lab.trace_hash();
   }
 
-  get isTruncated(): boolean {
-    return !this.stopped && this.lab.is_truncated();
+  /** Says where and why the record of packets ends before the run does; empty if it does not. */
+  get limit(): string {
+    const { recordedUntil, frames } = this.store;
+    if (recordedUntil === Infinity) return "";
+    const [what, of] = frames ? ["frames", "frames"] : ["packets", "ways of packets over links"];
+    return `${what} are recorded up to ${timeInWords(recordedUntil)} only: the first ${this.most.toLocaleString("en")} ${of}`;
   }
 
   private slice(): void {
@@ -79,17 +86,16 @@ export class Run {
 
 /** What a run was, in a line. */
 export function factsOf({ store, traceHash }: Run, seed: bigint): string {
-  const { about, frames, sent, fate, losses, marks, timeouts } = store;
-  // A packet of a workload's connections is another one on each link.
-  const packets = sent.length === 0 || about.flows.length === 0 || hasFlowPackets(store) ? "packets" : "packets on links";
+  const { frames, recordedUntil, sent, fate, losses, marks, timeouts } = store;
   const damaged = fate.values.includes(Fate.Damaged) ? " or damaged" : "";
   return [
     `trace hash ${traceHash}`,
     `seed ${seed}`,
-    ...(frames ? [`${frames.length} frames`, `${frames.lost} not read`] : [`${sent.length} ${packets}`]),
+    ...(frames ? [`${frames.length} frames`, `${frames.lost} not read`] : [`${sent.length} packets`]),
     `${losses.length} dropped${damaged}`,
     `${marks.length} marked`,
     `${timeouts.length} timeouts`,
+    ...(recordedUntil < Infinity ? [`all but timeouts up to ${timeInWords(recordedUntil)}`] : []),
   ].join(" · ");
 }
 

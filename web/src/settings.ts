@@ -41,6 +41,12 @@ export const TOPOLOGIES = ["dumbbell", "parking-lot", "chain", "radio"] as const
 export const LOSS_MODELS = ["single", "bursts", "damage"] as const;
 export const CROSS_TRAFFICS = ["none", "constant", "on-off", "requests"] as const;
 type Topology = (typeof TOPOLOGIES)[number];
+/** Kinds of networks of a scenario file. */
+const KINDS = [...TOPOLOGIES, "graph", "leaf-spine", "fat-tree", "lab-router"] as const;
+export type Kind = (typeof KINDS)[number];
+const KIND = new RegExp(`^\\s*(?:topology\\.)?kind\\s*=\\s*["'](${KINDS.join("|")})["']`, "m");
+/** A queue with keys of its own, of which the slider changes the limit. */
+const QUEUE_TABLE = /^\s*(queue\s*=\s*\{|\[topology\.queue\])/m;
 type LossModel = (typeof LOSS_MODELS)[number];
 type CrossTraffic = (typeof CROSS_TRAFFICS)[number];
 
@@ -78,9 +84,23 @@ export function isByHand({ text, stacks }: Settings): boolean {
   return text === undefined && stacks.includes(YOU);
 }
 
+/** The settings of a scenario file. Its rate is where the slider begins, if it is easy to find. */
+export function ofFile(text: string, seed: bigint): Settings {
+  const settings = { ...defaults(), seed, text };
+  const [, rate, unit] = /^\s*rate\s*=\s*["']([\d.]+)([mg])bit["']/m.exec(text) ?? [];
+  if (rate) settings.rate_mbps = Number(rate) * (unit === "g" ? 1000 : 1);
+  return settings;
+}
+
+/** The kind of the network. */
+export function kindOf({ text, topology }: Settings): Kind {
+  if (text === undefined) return topology;
+  return (KIND.exec(text)?.[1] as Kind | undefined) ?? "dumbbell";
+}
+
 /** Whether the network is a radio network. */
-export function isRadio({ text, topology }: Settings): boolean {
-  return text === undefined ? topology === "radio" : /^\s*kind\s*=\s*["']radio["']/m.test(text);
+export function isRadio(settings: Settings): boolean {
+  return kindOf(settings) === "radio";
 }
 
 /** What is changed of a scenario file, as `KEY=VALUE`. */
@@ -89,7 +109,7 @@ export function overrides(settings: Settings): string[] {
   const values: Record<FileDial, string> = {
     rate_mbps: `topology.rate=${settings.rate_mbps}mbit`,
     rtt_ms: `topology.rtt=${settings.rtt_ms}ms`,
-    queue_bdp: `topology.queue=${settings.queue_bdp}bdp`,
+    queue_bdp: `topology.queue${QUEUE_TABLE.test(settings.text) ? ".limit" : ""}=${settings.queue_bdp}bdp`,
     loss_percent: `topology.${isRadio(settings) ? "radio.packet_error" : "forward.loss"}=${settings.loss_percent}%`,
   };
   return FILE_DIALS.filter((dial) => settings.changed.includes(dial)).map((dial) => values[dial]);
@@ -126,7 +146,8 @@ export interface Link {
 /** Reads a link; what it lacks or has wrong is the default. */
 export function fromFragment(fragment: string): Link {
   const fields = new URLSearchParams(fragment.replace(/^#/, ""));
-  const settings = defaults();
+  const text = fields.get("text") ?? undefined;
+  const settings = text === undefined ? defaults() : ofFile(text, defaults().seed);
   const number = (key: string, fallback: number): number => {
     const value = Number(fields.get(key) ?? NaN);
     return Number.isFinite(value) && value >= 0 ? value : fallback;
@@ -134,7 +155,6 @@ export function fromFragment(fragment: string): Link {
   const stacks = fields.getAll("stack").slice(0, MAX_STACKS);
   if (stacks.length > 0) settings.stacks = stacks;
   settings.windows = fromText(fields.get("windows") ?? "", ",") ?? settings.windows;
-  settings.text = fields.get("text") ?? undefined;
   settings.topology = oneOf(TOPOLOGIES, fields.get("topology"));
   settings.loss_model = oneOf(LOSS_MODELS, fields.get("loss_model"));
   settings.cross_traffic = oneOf(CROSS_TRAFFICS, fields.get("cross_traffic"));

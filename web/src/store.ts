@@ -19,10 +19,18 @@ export function isLost(fate: number): boolean {
 export interface LinkInfo {
   name: string;
   is_monitored: boolean;
+  /** The rate at the beginning. */
   rate_mbps: number | null;
+  /** Times in s and the rates from then on. */
+  rate_steps?: [t_s: number, rate_mbps: number][];
   delay_ms: number;
   limit_packets: number | null;
   limit_bytes: number | null;
+}
+
+/** The rate of a link in Mbit/s at a time; null where it is not known. */
+export function rateAt({ rate_mbps, rate_steps }: LinkInfo, time: number): number | null {
+  return rate_steps?.findLast(([from]) => from <= time)?.[1] ?? rate_mbps;
 }
 
 export interface FlowInfo {
@@ -120,6 +128,8 @@ export class QueueSamples {
   readonly packets = floats();
   readonly bytes = floats();
   readonly delay = floats();
+  /** Of what the rate allows since the sample before; NaN if that is nothing. */
+  readonly use = floats();
   low?: Limits;
   high?: Limits;
 }
@@ -157,7 +167,7 @@ export class Store {
   phases: string[] = [];
   /** Up to where the run has got, in seconds. */
   simulated = 0;
-  /** Up to where packets are recorded, in seconds: of a long run only the first ones are. */
+  /** Up to where packets or frames are recorded, in seconds: of a long run only the first ones are. Samples go on. */
   recordedUntil = Infinity;
 
   constructor(readonly about: Description) {
@@ -242,12 +252,13 @@ export class Store {
   }
 
   addQueues(rows: Float64Array): void {
-    for (let at = 0; at < rows.length; at += 7) {
+    for (let at = 0; at < rows.length; at += 8) {
       const link = this.queues[rows[at]];
       link.t.push(rows[at + 1]);
       link.packets.push(rows[at + 2]);
       link.bytes.push(rows[at + 3]);
       link.delay.push(rows[at + 4]);
+      link.use.push(rows[at + 7]);
     }
   }
 
@@ -305,7 +316,5 @@ export function takeRows(lab: Lab, store: Store): void {
   store.addEvents(JSON.parse(lab.take_events()) as RunEvent[]);
   store.phases = JSON.parse(lab.phases()) as string[];
   store.simulated = lab.now();
-  if (store.recordedUntil === Infinity && lab.is_truncated()) {
-    store.recordedUntil = store.sent.values[store.sent.length - 1] ?? store.simulated;
-  }
+  store.recordedUntil = lab.recorded_until();
 }

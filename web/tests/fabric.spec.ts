@@ -1,7 +1,7 @@
 // A fabric of a data centre: the use of its links, the longest queue, and its charts.
 import type { Page } from "@playwright/test";
 import { fabricInWords, placesOf } from "../src/fabric";
-import { fabricOf, hasFlowPackets, longestAt, queuesOverTime, useOf } from "../src/ports";
+import { fabricOf, hasFlowPackets, longestAt, useOf } from "../src/ports";
 import { between, type Point } from "../src/shapes";
 import { Store, type Description } from "../src/store";
 import { done, expect, facts, test } from "./page";
@@ -51,6 +51,41 @@ workload = { kind = "flow-sizes", sizes = "fb-hadoop", load = "50%" }
 duration = "3ms"
 `;
 
+/** One flow over four links at 100 Gbit/s: 50 million ways over links in each second. */
+const FAST = `
+name = "fast"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+hosts = 1
+spines = 1
+rate = "100gbit"
+delay = "1us"
+queue = { kind = "ecn-step", threshold = "300kb", limit = "2mb" }
+[[topology.port]]
+link = "leaf1-h1"
+impair = { rate = "80gbit" }
+[[flow]]
+stack = "dctcp"
+from = "h0"
+to = "h1"
+[measure]
+duration = "60ms"
+`;
+
+/** As many over one bottleneck. */
+const FASTER = `
+name = "faster"
+[topology]
+rate = "100gbit"
+rtt = "100us"
+queue = { kind = "ecn-step", threshold = "300kb", limit = "2mb" }
+[[flow]]
+stack = "dctcp"
+[measure]
+duration = "250ms"
+`;
+
 /** The ends of the scale of uses, in light and in dark colours. */
 const [UNUSED, FULL] = ["rgb(234, 238, 242)", "rgb(127, 39, 4)"];
 const [UNUSED_DARK, FULL_DARK] = ["rgb(48, 54, 61)", "rgb(255, 227, 194)"];
@@ -86,24 +121,30 @@ test("names of links tell a fabric, and the two directions of a pair", () => {
   expect([places[0].y > places[2].y, places[2].y > places[4].y]).toEqual([true, true]);
 });
 
-test("use and queues come from the ways of packets", () => {
-  // A link of 8 Mbit/s takes 1 ms for 1000 bytes. The mean at 0.5 s is over 0.475 s to 0.525 s: 50 kB.
+/** Rows of samples of a link, as of `rows.rs`: packets and bytes in the queue, use. */
+function samples(link: number, ...rows: [time: number, packets: number, bytes: number, use: number][]): Float64Array {
+  return Float64Array.from(rows.flatMap(([time, packets, bytes, use]) => [link, time, packets, bytes, 0, 0, 0, use]));
+}
+
+test("use comes from samples, queues from the ways of packets, and after the last one from samples", () => {
+  // A link of 8 Mbit/s takes 1 ms for 1000 bytes.
   const ways = [[5_000, 0.4, 0.4, 0.48], [7_500, 0.5, 0.51, 0.52], [9_000, 0.505, 0.505, 0.505, 10], [20_000, 0.49, 0.52, 0.6]];
   const store = made(...(ways as Parameters<typeof made>));
-  expect(useOf(store, 0, 0.5)).toBeCloseTo(25);
+  expect(useOf(store, 0, 0.5)).toBe(0);
+  store.addQueues(samples(0, [0.47, 9, 9, 1], [0.48, 3, 4_500, 0.6], [0.52, 2, 3_000, 0.2], [0.53, 9, 9, 1]));
+  store.addQueues(samples(1, [0.48, 1, 60_000, NaN], [0.52, 1, 60_000, NaN]));
+  // The mean at 0.5 s is over 0.475 s to 0.525 s. A blackout allows nothing.
+  expect(useOf(store, 0, 0.5)).toBeCloseTo(40);
   expect(useOf(store, 1, 0.5)).toBe(0);
-  // At the begin the window is half as long, and nothing has arrived.
-  expect(useOf(store, 0, 0)).toBe(0);
   expect(longestAt(store, 0.45)).toBeUndefined();
   expect(longestAt(store, 0.495)).toEqual({ link: 0, packets: 1, bytes: 20_000 });
   expect(longestAt(store, 0.505)).toEqual({ link: 0, packets: 2, bytes: 27_500 });
   expect(longestAt(store, 0.515)).toEqual({ link: 0, packets: 1, bytes: 20_000 });
-  const { times, bytes } = queuesOverTime(store);
-  const at = (time: number) => bytes[0][times.findIndex((other) => other >= time - 1e-9)];
-  expect([0.45, 0.495, 0.506, 0.515, 0.53].map(at)).toEqual([0, 20_000, 27_500, 20_000, 0]);
-  expect(fabricInWords(store, 0.505)).toContain("Longest queue: h0-leaf0: 2 packets, 27.5 kB, 27.5 ms");
+  expect(fabricInWords(store, 0.505)).toContain("Longest queue: h0-leaf0: 2 packets, 27.5 kB, 27.5 ms. ");
   store.recordedUntil = 0.502;
-  expect(fabricInWords(store, 0.505)).toContain("recorded up to 502 ms only");
+  // One packet alone is being sent, and does not wait.
+  expect(longestAt(store, 0.505)).toEqual({ link: 0, packets: 3, bytes: 4_500 });
+  expect(fabricInWords(store, 0.505)).toContain("h0-leaf0: 3 packets, 4.5 kB, 4.5 ms (sampled, with the packet being sent). Most used");
 });
 
 test("packets of connections with high numbers are none of the first flow", () => {
@@ -206,10 +247,67 @@ test("the picture shows which links are used, and the port with the longest queu
   await expect(network).toHaveAttribute("aria-label", /^The network at/);
 });
 
+test("after a step use and queue are those of the rate at that time", async ({ lab }) => {
+  const page = await lab("#duration_s=1");
+  const step = `[[topology.port]]\nlink = "leaf1-h3"\nimpair = { rate_steps = [{ at = "20ms", rate = "100mbit" }] }\n[[flow]]`;
+  await open(page, MEETING.replace("[[flow]]", step));
+  await page.locator("#scrub").fill("0.04");
+  const network = page.locator("#network");
+  await expect(network).toHaveAttribute("aria-label", /Most used link from 38\.[78] ms to 41\.[23] ms: leaf1 to h3, (9[5-9]|100) %$/);
+  const [, kilobytes, wait] = /leaf1-h3: \d+ packets, ([\d.]+) kB, ([\d.]+) ms/.exec((await network.getAttribute("aria-label"))!)!.map(Number);
+  expect(wait).toBeCloseTo((8 * kilobytes) / 100, 1);
+  // Of other networks the picture has the rate of that time.
+  await open(page, `[topology.forward]\nrate_steps = [{ at = "20ms", rate = "3mbit" }]\n[[flow]]\nstack = "reno"\n[measure]\nduration = "50ms"`);
+  const written = await listen(page);
+  for (const [time, rate] of [["0.01", "10 Mbit/s"], ["0.03", "3 Mbit/s"]]) {
+    await page.locator("#scrub").fill(time);
+    await expect.poll(async () => (await written()).join()).toContain(`bottleneck · ${rate}`);
+  }
+});
+
+test("sliders that a fabric has work, and the others are not there, with the reason", async ({ lab }) => {
+  const page = await lab("#duration_s=1");
+  const marked = MEETING.replace('queue = "100p"', 'queue = { kind = "ecn-step", threshold = "3p", limit = "100p" }').replaceAll('"reno"', '"dctcp"');
+  await open(page, marked);
+  for (const [dial, isShown] of [["rate_mbps", true], ["rtt_ms", false], ["queue_bdp", true], ["loss_percent", false]] as const) {
+    await expect(page.locator(`#${dial}`), dial).toBeVisible({ visible: isShown });
+  }
+  await expect(page.locator("#why")).toHaveText(/^A fabric has no round-trip time or loss of its own: /);
+  const move = async (dial: string, key: string) => {
+    const { hash } = await facts(page);
+    await page.evaluate(() => (document.body.dataset.state = ""));
+    await page.locator(dial).focus();
+    await page.keyboard.press(key);
+    await done(page);
+    await expect(page.locator("#error")).toHaveText("");
+    expect((await facts(page)).hash).not.toBe(hash);
+  };
+  // From the 1 Gbit/s of the file on.
+  const rate = page.locator("label[for=rate_mbps]");
+  await expect(rate).toHaveText("Rate of hosts’ links as in the file");
+  await move("#rate_mbps", "ArrowRight");
+  await expect(rate).toHaveText("Rate of hosts’ links 1.1 Gbit/s");
+  await move("#rate_mbps", "End");
+  await expect(rate).toHaveText("Rate of hosts’ links 400 Gbit/s");
+  await move("#rate_mbps", "Home");
+  // Switches still mark: only the limit of their queue changes.
+  expect((await facts(page)).text).toMatch(/ [1-9]\d* marked/);
+  await move("#queue_bdp", "ArrowLeft");
+  expect((await facts(page)).text).toMatch(/ [1-9]\d* marked/);
+  const text = marked.replace("[topology]", "[topology]\npfc = true\nbuffer = { total = \"1mb\" }").replace('"100p"', '"infinite"');
+  await open(page, text);
+  await expect(page.locator("#error")).toHaveText("");
+  await expect(page.locator("#queue_bdp")).toBeHidden();
+  await expect(page.locator("#why")).toHaveText(/With PFC queues have no limit\.$/);
+  await page.locator("#example").selectOption("two-flows");
+  await expect(page.locator("#rtt_ms")).toBeVisible();
+  await expect(page.locator("#why")).toBeHidden();
+});
+
 test("a workload of many connections has no empty charts", async ({ lab }) => {
   const page = await lab("#duration_s=1");
   await open(page, WORKLOAD);
-  expect((await facts(page)).text).toMatch(/[1-9]\d+ packets on links · /);
+  expect((await facts(page)).text).toMatch(/[1-9]\d+ packets · /);
   await expect(page.locator("#network")).toHaveAttribute("aria-label", /^A fabric of 16 hosts and 6 switches/);
   for (const box of ["#diagram", "#outcome", "#signs", "[data-chart=window]", "[data-chart=rates]"]) {
     await expect(page.locator(box), box).toBeHidden();
@@ -220,4 +318,26 @@ test("a workload of many connections has no empty charts", async ({ lab }) => {
   await expect(page.locator("#speed")).toHaveValue("0.0003");
   await page.locator("#scheme").click();
   await expect(page.locator("[data-chart=window]")).toBeHidden();
+});
+
+test("links have their use and queues after the last packet that is recorded, and the page says where that is", async ({ lab }) => {
+  const page = await lab("#duration_s=1");
+  await open(page, FAST);
+  const status = (await page.locator("#status").textContent())!;
+  const [, until] = /; packets are recorded up to ([\d.]+) ms only: the first 2,000,000 ways of packets over links$/.exec(status) ?? [];
+  expect(Number(until), status).toBeGreaterThan(20);
+  expect(Number(until)).toBeLessThan(58);
+  expect((await facts(page)).text).toContain(`all but timeouts up to ${until} ms`);
+  await page.locator("#scrub").fill("0.0595");
+  const network = page.locator("#network");
+  await expect(network).toHaveAttribute("aria-label", /Longest queue: leaf1-h1: \d+ packets, [\d.]+ kB, [\d.]+ µs \(sampled, /);
+  await expect(network).toHaveAttribute("aria-label", /Most used link from 58 ms to 60 ms: leaf1 to h1, (99|100) %$/);
+  const queue = page.locator("[data-chart=queue]");
+  expect(Number(await queue.getAttribute("data-max"))).toBeGreaterThan(300);
+  expect(Number(await queue.getAttribute("data-to"))).toBeCloseTo(0.06);
+  // Of other networks the picture says it, too.
+  await open(page, FASTER);
+  const written = await listen(page);
+  await page.locator("#scrub").fill("0.249");
+  await expect.poll(async () => (await written()).join()).toMatch(/No packets are recorded after [\d.]+ ms\./);
 });

@@ -30,7 +30,7 @@ pub(crate) struct FlowContext {
 pub(crate) struct FabricHosts {
     pub(crate) hosts: u32,
     pub(crate) ends: FabricEnds,
-    /// In a graph, whose links have rates of their own: those to which a load refers.
+    /// Those to which a load refers, where an end is drawn; else it refers to the slowest on the way.
     pub(crate) links: Option<Vec<usize>>,
 }
 
@@ -97,7 +97,8 @@ fn at_once(sizes: SizeDistribution, count: u64, pattern: Pattern) -> Model {
 
 /// From one arrival to the next, so that the data packets, headers included and each sent once, take `load`
 /// of the slowest link: `gap = 8 · (E[size] + header · E[⌈size/mss⌉]) / (load · rate)`. Where both ends are
-/// drawn, it is the load of all hosts' links: `gap` is that over the number of hosts.
+/// drawn, it is the load of all hosts' links: `gap` is that over the number of hosts. Links between switches do
+/// not count there, however slow: which of them a connection takes is not known.
 fn mean_gap(
     work: &Arrivals,
     place: &FlowContext,

@@ -62,15 +62,15 @@ pub(crate) fn drawn_hosts(
     ends: FabricEnds,
     tables: &Forwarding,
 ) -> Option<FabricHosts> {
-    if topology.is_fabric() {
-        return Some(FabricHosts { hosts: topology.host_count(), ends, links: None });
-    }
     let below = |end: HostChoice| match end {
         HostChoice::AnyBelow(hosts) => Some(hosts),
         HostChoice::Node(_) => None,
     };
-    let hosts = below(ends.from).or(below(ends.to))?;
-    Some(FabricHosts { hosts, ends, links: Some(loaded_links(&ends, tables)) })
+    let drawn = below(ends.from).or(below(ends.to));
+    // A way between two named hosts has a slowest link of its own.
+    let links = drawn.map(|_| loaded_links(&ends, tables));
+    let hosts = drawn.or_else(|| topology.is_fabric().then(|| topology.host_count()))?;
+    Some(FabricHosts { hosts, ends, links })
 }
 
 /// The links that all connections between `ends` load alike: those of the node where all begin or end, or of

@@ -9,7 +9,8 @@
 //!
 //! Nodes are counted from 0. Rates are as in `100Gbps`, delays as in `0.001ms`, `error` is the probability
 //! that a packet is lost, starts are in seconds. Here switch `n` is named `sn`, and any other node `hn`.
-//! A link has both directions. Packets have one priority (`pg`), so one file has one.
+//! A link has both directions. Packets have one priority (`pg`), so one file has one. `dport` is the class of a
+//! flow: HPCC's analysis counts those with 200 as incasts, those with 100 as the others.
 
 use std::collections::BTreeSet;
 
@@ -55,12 +56,13 @@ pub(crate) fn links(text: &str) -> Result<Vec<Value>, String> {
     Ok(links)
 }
 
-/// The connections of a file of flows. In one line, with its number, what is wrong.
-pub(crate) fn connections(text: &str) -> Result<ConnectionList, String> {
+/// The connections of a file of flows, or of those with this `dport`. In one line, with its number, what is
+/// wrong.
+pub(crate) fn connections(text: &str, dport: Option<u64>) -> Result<ConnectionList, String> {
     let mut words = Words::new(text);
     let count = words.number("number of flows", 1, MAX_CONNECTIONS as u64)?;
     let mut builder = ConnectionListBuilder::default();
-    let mut group = None;
+    let (mut group, mut classes) = (None, BTreeSet::new());
     for _ in 0..count {
         let [from, to] = [words.number("node", 0, MAX_NODES)?, words.number("node", 0, MAX_NODES)?];
         let pg = words.number("priority group", 0, 7)?;
@@ -69,13 +71,26 @@ pub(crate) fn connections(text: &str) -> Result<ConnectionList, String> {
             let why = "there is one priority for all packets";
             return Err(words.at(format!("pg {pg} after pg {first} is not allowed; {why}")));
         }
-        words.number("dport", 0, u64::from(u16::MAX))?;
+        let class = words.number("dport", 0, u64::from(u16::MAX))?;
         let size = words.number("number of bytes", 1, u64::MAX)?;
         let start = words.value("start", "a time in seconds", seconds)?;
+        classes.insert(class);
+        if dport.is_some_and(|dport| dport != class) {
+            continue;
+        }
         let [from, to] = [from, to].map(|id| node_name(id, false));
         builder.push(&from, &to, start, Bytes(size)).map_err(|message| words.at(message))?;
     }
-    Ok(builder.finish())
+    match dport.filter(|_| builder.len() == 0) {
+        Some(dport) => Err(format!("no flow has dport {dport}; there are {}", first(&classes))),
+        None => Ok(builder.finish()),
+    }
+}
+
+/// The first of the classes that a file has.
+fn first(classes: &BTreeSet<u64>) -> String {
+    let shown: Vec<String> = classes.iter().take(8).map(u64::to_string).collect();
+    shown.join(", ")
 }
 
 /// Whether a file may be one of flows: it begins with a line of one number.
@@ -199,9 +214,11 @@ mod tests {
     #[test]
     fn flows_begin_at_a_time_in_seconds_and_notes_behind_them_are_not_read() {
         let text = "2\n0 3 3 100 200000000 2\n1 2 3 200 1 2.000001234\n\nPlease order the flows!\n";
-        let list = connections(text).unwrap_or_else(|error| panic!("{error}"));
-        let lines: Vec<String> = list.lines().collect();
-        assert_eq!(lines, ["h0 h3 2s 200mb", "h1 h2 2000001.234us 1b"]);
+        let lines = |dport| connections(text, dport).map(|list| list.lines().collect::<Vec<_>>());
+        let all = ["h0 h3 2s 200mb", "h1 h2 2000001.234us 1b"];
+        assert_eq!(lines(None).as_deref(), Ok(&all.map(str::to_owned)[..]));
+        assert_eq!(lines(Some(200)).as_deref(), Ok(&[all[1].to_owned()][..]));
+        assert_eq!(lines(Some(5)).unwrap_err(), "no flow has dport 5; there are 100, 200");
         assert!(begins("2") && begins(" 12 ") && !begins("0 1") && !begins("") && !begins("Nodes"));
     }
 
@@ -234,7 +251,7 @@ mod tests {
         ] {
             assert!(topology(text).starts_with(says), "{text}: {}", topology(text));
         }
-        let flows = |text: &str| connections(text).unwrap_err();
+        let flows = |text: &str| connections(text, None).unwrap_err();
         for (text, says) in [
             ("0\n", "line 1: the number of flows is not allowed"),
             ("9999999\n", "line 1: the number of flows is not allowed"),

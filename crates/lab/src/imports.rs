@@ -20,14 +20,37 @@ pub(crate) fn load(tree: &mut Map<String, Value>, source: &str) -> Result<(), Pr
         if flow.pointer("/workload/kind").and_then(Value::as_str) != Some("connections") {
             continue;
         }
-        let Some(Value::String(name)) = flow.pointer("/workload/list") else { continue };
-        let path = folder.join(name);
-        let list = read_bounded(&path, MAX_BYTES)
-            .and_then(|text| connections(&text).map_err(|error| in_file(&path, &error)))
-            .map_err(|message| Problem::new(format!("flow.{index}.workload.list"), message))?;
-        flow["workload"]["list"] = list.lines().map(Value::from).collect();
+        let Some(Value::Object(workload)) = flow.get_mut("workload") else { continue };
+        load_list(workload, folder).map_err(|(key, message)| {
+            Problem::new(format!("flow.{index}.workload.{key}"), message)
+        })?;
     }
     Ok(())
+}
+
+/// Replaces a file of connections by what is in it, and the class of flows that counts by nothing: only files
+/// have more. On failure says which key is at fault, and why.
+fn load_list(
+    workload: &mut Map<String, Value>,
+    folder: &Path,
+) -> Result<(), (&'static str, String)> {
+    let dport = workload.get("dport").and_then(Value::as_u64);
+    let Some(Value::String(name)) = workload.get("list") else {
+        return dport.map_or(Ok(()), |dport| Err(("dport", of_no_list(dport))));
+    };
+    let path = folder.join(name);
+    let list = read_bounded(&path, MAX_BYTES)
+        .and_then(|text| connections(&text, dport).map_err(|error| in_file(&path, &error)))
+        .map_err(|message| ("list", message))?;
+    workload.insert("list".to_owned(), list.lines().map(Value::from).collect());
+    if dport.is_some() {
+        workload.remove("dport");
+    }
+    Ok(())
+}
+
+fn of_no_list(dport: u64) -> String {
+    format!("{dport} is not allowed; only a file of HPCC's flows has it")
 }
 
 fn load_links(tree: &mut Map<String, Value>, folder: &Path) -> Result<(), Problem> {
@@ -54,15 +77,18 @@ fn in_file(path: &Path, error: &str) -> String {
     format!("'{}', {error}", path.display())
 }
 
-/// The connections of a file: htsim's matrix, HPCC's flows, or lines as in a list.
-fn connections(text: &str) -> Result<ConnectionList, String> {
+/// The connections of a file: htsim's matrix, HPCC's flows, of which those with this `dport`, or lines as in a list.
+fn connections(text: &str, dport: Option<u64>) -> Result<ConnectionList, String> {
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#')).unwrap_or_default();
+    if hpcc::begins(first) {
+        return hpcc::connections(text, dport);
+    }
+    if let Some(dport) = dport {
+        return Err(format!("dport = {}", of_no_list(dport)));
+    }
     if first.split_whitespace().next().is_some_and(htsim::begins) {
         return htsim::connections(text);
-    }
-    if hpcc::begins(first) {
-        return hpcc::connections(text);
     }
     let mut builder = ConnectionListBuilder::default();
     for (number, line) in (1..).zip(text.lines()) {
@@ -104,11 +130,11 @@ mod tests {
                 .map(|(word, ends)| format!("{word}{}", if ends { "\n" } else { " " }))
                 .collect();
             let _ = hpcc::links(&text);
-            let _ = hpcc::connections(&text);
+            let _ = hpcc::connections(&text, Some(2));
             let _ = htsim::connections(&text);
-            if let Ok(list) = connections(&text) {
+            if let Ok(list) = connections(&text, None) {
                 let again: String = list.lines().map(|line| line + "\n").collect();
-                prop_assert_eq!(connections(&again), Ok(list));
+                prop_assert_eq!(connections(&again, None), Ok(list));
             }
         }
     }
@@ -147,16 +173,16 @@ mod tests {
     #[test]
     fn the_kind_of_a_file_shows_at_its_beginning() {
         let lines = |text: &str| -> Vec<String> {
-            connections(text).unwrap_or_else(|error| panic!("{error}")).lines().collect()
+            connections(text, None).unwrap_or_else(|error| panic!("{error}")).lines().collect()
         };
         let same = ["h0 h1 1us 5b"];
         assert_eq!(lines("\n# htsim\nNodes 2\nConnections 1\n0->1 start 1000000 size 5\n"), same);
         assert_eq!(lines("1\n0 1 3 100 5 0.000001\n"), same);
         assert_eq!(lines("# FROM TO START SIZE\n\nh0 h1 1us 5b # one\n"), same);
-        let refused = connections("<html>\n").unwrap_err();
+        let refused = connections("<html>\n", None).unwrap_err();
         assert!(refused.starts_with("line 1: a connection has FROM TO START SIZE"), "{refused}");
         assert!(refused.ends_with("the number of flows (HPCC)"), "{refused}");
-        let later = connections("h0 h1 1us 5b\nh0 h1\n").unwrap_err();
+        let later = connections("h0 h1 1us 5b\nh0 h1\n", None).unwrap_err();
         assert!(later.starts_with("line 2: ") && !later.contains("HPCC"), "{later}");
     }
 }

@@ -120,7 +120,7 @@ impl Scenario {
     }
 
     /// What worlds run.
-    pub(crate) fn spec(&self) -> &RunSpec {
+    pub fn spec(&self) -> &RunSpec {
         &self.lowered.spec
     }
 

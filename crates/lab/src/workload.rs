@@ -138,6 +138,8 @@ section! {
         /// connection matrix (`Nodes n`), or HPCC's flows. Nodes are named as in the topology; number `n` of
         /// other simulators is `hn`. Starts count from the flow's `start`.
         list: ConnectionList = ConnectionList::default(),
+        /// Of a file of HPCC's flows only this class: in HPCC's analysis incasts have 200, others 100.
+        dport: Option<u32> = None,
     }
 }
 
@@ -222,7 +224,7 @@ impl Workload {
     /// The connections that are listed one by one, if they are.
     pub(crate) fn listed(&self) -> Option<&ConnectionList> {
         match self {
-            Self::Listed(Listed { list }) => Some(list),
+            Self::Listed(Listed { list, .. }) => Some(list),
             _ => None,
         }
     }

@@ -72,9 +72,14 @@ impl Lab {
         format!("{:016x}", self.session.trace_hash())
     }
 
-    /// Whether more packets passed than are recorded.
-    pub fn is_truncated(&self) -> bool {
-        self.session.is_truncated()
+    /// Up to when packets or frames are recorded, in seconds; infinite if all are.
+    pub fn recorded_until(&self) -> f64 {
+        self.session.recorded_until()
+    }
+
+    /// How many ways over links, or frames, are recorded at most.
+    pub fn most_recorded(&self) -> u32 {
+        self.session.most_recorded() as u32
     }
 
     /// New rows of packets.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use weir_net::feedback::FeedbackConfig;
-use weir_net::{Limit, QueueConfig};
+use weir_net::{Limit, QueueConfig, Service};
 use weir_scene::{FlowSpec, LinkSpec, RadioSpec, RunSpec, TransportSpec};
 use weir_trace::NodeRow;
 use weir_units::Duration;
@@ -47,10 +47,17 @@ fn link(link: &LinkSpec) -> Value {
         "name": link.name,
         "is_monitored": link.monitored,
         "rate_mbps": link.config.rate().map(|rate| rate.as_mbit_f64()),
+        "rate_steps": rate_steps(&link.config.service),
         "delay_ms": Duration::as_millis_f64(link.config.delay.initial),
         "limit_packets": packets,
         "limit_bytes": bytes,
     })
+}
+
+/// Times in s and the rates in Mbit/s from then on.
+fn rate_steps(service: &Service) -> Vec<[f64; 2]> {
+    let (Service::Rate(rate) | Service::Shaper { rate, .. }) = service else { return Vec::new() };
+    rate.steps.iter().map(|(at, rate)| [at.as_secs_f64(), rate.as_mbit_f64()]).collect()
 }
 
 fn flow(flow: &FlowSpec) -> Value {

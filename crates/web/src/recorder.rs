@@ -1,7 +1,8 @@
 //! Records each packet and its way over each link.
 //!
 //! A packet has no identity in the simulator: a link knows its stamp, the order of entry. Between two
-//! links it is found again by its flow, direction, time of sending and sequence number.
+//! links it is found again by its flow, direction, time of sending and sequence number. It enters the next link
+//! at the instant at which it leaves one, so that the way of a connection need not be known.
 
 use std::collections::VecDeque;
 
@@ -59,10 +60,9 @@ pub enum Fate {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     links: Vec<LinkState>,
-    /// How many links each flow's packets cross, there and back.
-    hops: Vec<[usize; 2]>,
-    /// Packets between two links.
+    /// Packets that have left a link at `moved_at`.
     moving: Vec<(Key, u32)>,
+    moved_at: Instant,
     /// Segments that are about to enter their first link once more.
     resent: VecDeque<Resent>,
     count: u32,
@@ -70,7 +70,8 @@ pub(crate) struct Recorder {
     pub(crate) packets: Vec<f64>,
     pub(crate) crossings: Vec<f64>,
     pub(crate) sacks: Vec<f64>,
-    pub(crate) is_truncated: bool,
+    /// When something first was not recorded.
+    pub(crate) cut: Option<Instant>,
 }
 
 /// The packets in a link, in the order of entry.
@@ -102,18 +103,17 @@ struct Key {
 impl Recorder {
     /// Records up to `max_crossings` rows of ways over links.
     pub(crate) fn new(spec: &RunSpec, max_crossings: usize) -> Self {
-        let hops = spec.flows.iter().map(|f| [f.route_forward.len(), f.route_reverse.len()]);
         Self {
             links: spec.links.iter().map(|_| LinkState::default()).collect(),
-            hops: hops.collect(),
             moving: Vec::new(),
+            moved_at: Instant::ZERO,
             resent: VecDeque::new(),
             count: 0,
             space_left: max_crossings,
             packets: Vec::new(),
             crossings: Vec::new(),
             sacks: Vec::new(),
-            is_truncated: false,
+            cut: None,
         }
     }
 
@@ -127,16 +127,12 @@ impl Recorder {
     }
 
     fn enter(&mut self, link: usize, at: Instant, packet: &Packet) {
-        let key = Key::of(packet);
-        let id = match self.moving.iter().position(|(moving, _)| *moving == key) {
-            Some(index) => self.moving.swap_remove(index).1,
-            None => {
-                let kind = self.kind(packet);
-                self.new_packet(packet, kind)
-            }
-        };
+        let id = self.arrive(at, packet).unwrap_or_else(|| {
+            let kind = self.kind(packet);
+            self.new_packet(packet, kind)
+        });
         if self.space_left == 0 {
-            self.is_truncated = true;
+            self.cut.get_or_insert(at);
             return;
         }
         self.space_left -= 1;
@@ -166,14 +162,25 @@ impl Recorder {
                 self.write(link, &inside, Some(waited), at.as_secs_f64(), fate);
                 inside.packet
             }
-            None if self.is_truncated => return,
+            None if self.cut.is_some() => return,
             None => self.new_packet(packet, PacketKind::Duplicate),
         };
-        let hops = self.hops.get(packet.flow as usize);
-        let last = hops.map_or(0, |hops| hops[usize::from(!packet.is_forward())]);
-        if usize::from(packet.hop) + 1 < last {
-            self.moving.push((Key::of(packet), id));
+        if self.moved_at < at {
+            // Those that no link has taken have arrived.
+            self.moving.clear();
+            self.moved_at = at;
         }
+        self.moving.push((Key::of(packet), id));
+    }
+
+    /// The number of a packet that has left another link at this instant.
+    fn arrive(&mut self, at: Instant, packet: &Packet) -> Option<u32> {
+        if packet.hop == 0 || self.moved_at != at {
+            return None;
+        }
+        let key = Key::of(packet);
+        let index = self.moving.iter().position(|(moving, _)| *moving == key)?;
+        Some(self.moving.remove(index).1)
     }
 
     fn new_packet(&mut self, packet: &Packet, kind: PacketKind) -> u32 {

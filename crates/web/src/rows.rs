@@ -14,8 +14,8 @@ pub const SACK: usize = 3;
 /// newest RTT in ms, pacing rate and goodput in Mbit/s, segments sent again, bytes acknowledged, phase.
 pub const SAMPLE: usize = 12;
 /// Columns of a sample of a link: link, time in s, packets and bytes in the queue, delay in ms, drops,
-/// marks.
-pub const QUEUE: usize = 7;
+/// marks, use since the sample before as a share.
+pub const QUEUE: usize = 8;
 
 /// Columns of a frame of a radio network: time of its begin and its end in s, its sender, where that was in m,
 /// packets that waited there, receiver (unknown: all), kind (`FRAME_KINDS`), flow, offset, direction, mark,
@@ -53,6 +53,7 @@ pub(crate) fn queue(row: &QueueRow) -> [f64; QUEUE] {
         row.queue_delay_ms,
         row.drops as f64,
         row.marks as f64,
+        row.utilisation.unwrap_or(f64::NAN),
     ]
 }
 

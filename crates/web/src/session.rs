@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use weir_lab::{Scenario, simulation};
+use weir_scene::RunSpec;
 use weir_sim::{Progress, Simulation};
 use weir_trace::EventRow;
 use weir_units::{Duration, Instant};
@@ -23,8 +24,9 @@ pub struct Session {
     state: State,
     /// Rows of the tables that were read.
     read: Read,
-    /// Frames of a radio network that are still to be recorded.
+    /// Frames of a radio network that are still to be recorded, and when the last of them ended.
     frames_left: usize,
+    last_frame: f64,
     /// The controllers' phases seen so far; a sample has the index of its own.
     phases: Vec<&'static str>,
 }
@@ -54,21 +56,23 @@ const MAX_EVENTS: &str = "200000";
 const MAX_CROSSINGS: usize = 2_000_000;
 /// Frames of a radio network that are recorded, about 50 MB in a page.
 const MAX_FRAMES: usize = 500_000;
-/// Samples of a run.
+/// Times of a run at which flows and links are sampled.
 const SAMPLES: u64 = 2_000;
+/// Of many flows and links fewer times, so that these have about this many rows, 60 MB in a page.
+const MAX_ROWS: u64 = 500_000;
+/// Below the time of a full packet at any usual rate samples say nothing new.
+const LEAST_INTERVAL: Duration = Duration::from_micros(1);
 
 impl Session {
     /// Reads a scenario file with `overrides` (dotted keys with values) on top of it, and prepares its
-    /// run with `seed`. Flows and links are sampled 2,000 times.
+    /// run with `seed`. Flows and links are sampled 2,000 times, and less often if there are many.
     ///
     /// # Errors
     /// For anything that is not allowed, with its place, key and value.
     pub fn new(text: &str, overrides: &[(String, String)], seed: u64) -> Result<Self, String> {
         let written = parse(text, overrides)?;
-        let duration = written.file().measure.duration;
-        let interval = (duration / SAMPLES).clamp(Duration::from_millis(1), Duration::from_secs(1));
         let settings = [
-            ("measure.sample_interval".to_owned(), interval.to_string()),
+            ("measure.sample_interval".to_owned(), interval(written.spec()).to_string()),
             ("measure.events".to_owned(), MAX_EVENTS.to_owned()),
             ("measure.frames".to_owned(), MAX_FRAMES.to_string()),
         ];
@@ -86,7 +90,18 @@ impl Session {
         let name = scenario.file().name.clone();
         let (state, read, phases) = (State::Paused, Read::default(), Vec::new());
         let frames_left = MAX_FRAMES;
-        Ok(Self { simulation, recorder, inputs, name, state, read, frames_left, phases })
+        let last_frame = f64::INFINITY;
+        Ok(Self {
+            simulation,
+            recorder,
+            inputs,
+            name,
+            state,
+            read,
+            frames_left,
+            last_frame,
+            phases,
+        })
     }
 
     /// Moves on to `until` seconds, by at most `max_events` events.
@@ -141,9 +156,18 @@ impl Session {
         self.simulation.trace_hash()
     }
 
-    /// Whether more packets or frames passed than are recorded.
-    pub fn is_truncated(&self) -> bool {
-        self.recorder.is_truncated || self.frames_left == 0
+    /// Up to when packets or frames are recorded, in seconds; infinite if all are. Samples and events go on.
+    pub fn recorded_until(&self) -> f64 {
+        match self.recorder.cut {
+            Some(cut) => cut.as_secs_f64(),
+            None if self.frames_left == 0 => self.last_frame,
+            None => f64::INFINITY,
+        }
+    }
+
+    /// How many ways over links, or frames of a radio network, are recorded at most.
+    pub fn most_recorded(&self) -> usize {
+        if self.simulation.spec().radio.is_some() { MAX_FRAMES } else { MAX_CROSSINGS }
     }
 
     /// Packets since this was called last, [`PACKET`](crate::PACKET) columns each.
@@ -181,6 +205,7 @@ impl Session {
         let new = self.simulation.take_frames();
         let kept = &new[..new.len().min(self.frames_left)];
         self.frames_left -= kept.len();
+        self.last_frame = kept.last().map_or(self.last_frame, |frame| frame.end_s);
         kept.iter().flat_map(rows::frame).collect()
     }
 
@@ -202,6 +227,14 @@ impl Session {
 
 fn parse(text: &str, overrides: &[(String, String)]) -> Result<Scenario, String> {
     Scenario::parse(text, overrides, "scenario").map_err(|error| error.to_string())
+}
+
+/// The time between two samples.
+fn interval(spec: &RunSpec) -> Duration {
+    let monitored = spec.links.iter().filter(|link| link.monitored).count();
+    let rows = (spec.flows.len() + monitored) as u64;
+    let samples = SAMPLES.min(MAX_ROWS / rows.max(1)).max(1);
+    (spec.measure.duration / samples).clamp(LEAST_INTERVAL, Duration::from_secs(1))
 }
 
 fn index_of(phases: &mut Vec<&'static str>, phase: &'static str) -> usize {

@@ -2,7 +2,7 @@
 
 mod ten;
 
-use weir_web::{CROSSING, FRAME, Fate, PACKET, PacketKind, SACK, SAMPLE, Session, State};
+use weir_web::{CROSSING, FRAME, Fate, PACKET, PacketKind, QUEUE, SACK, SAMPLE, Session, State};
 
 /// Runs to the end in steps of `step` seconds.
 fn finish(session: &mut Session, step: f64) {
@@ -85,7 +85,7 @@ fn every_packet_has_its_way_and_its_reason() {
     let mut session = session(LOSSY);
     finish(&mut session, 1.0);
     let (packets, crossings) = (session.take_packets(), session.take_crossings());
-    assert!(!session.is_truncated());
+    assert_eq!(session.recorded_until(), f64::INFINITY);
     let rows: Vec<&[f64]> = packets.chunks_exact(PACKET).collect();
     let ways: Vec<&[f64]> = crossings.chunks_exact(CROSSING).collect();
     assert_eq!(ways.len(), rows.len(), "each packet crosses one link of the dumbbell");
@@ -127,9 +127,120 @@ duration = "5s"
     let crossings = session.take_crossings();
     let marked = crossings.chunks_exact(CROSSING).filter(|way| way[5] == Fate::Marked as u8 as f64);
     let queues = session.take_queues();
-    let marks = queues.chunks_exact(weir_web::QUEUE).next_back().expect("samples")[6];
+    let marks = queues.chunks_exact(QUEUE).next_back().expect("samples")[6];
     assert!(marks > 0.0);
     assert!((marked.count() as f64 - marks).abs() <= 3.0, "samples end before the run does");
+}
+
+/// Connections between hosts of two leaves: over two links below one leaf, over four to the other one.
+const CONNECTIONS: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+hosts = 4
+spines = 2
+rate = "1gbit"
+delay = "1us"
+queue = "100p"
+routing = "spray"
+[[flow]]
+stack = "reno"
+min_rto = "1ms"
+workload = { kind = "permutation", size = "100kb" }
+[measure]
+duration = "100ms"
+"#;
+
+#[test]
+fn a_packet_of_a_connection_is_one_on_all_its_links() {
+    let mut session = session(CONNECTIONS);
+    finish(&mut session, 0.001);
+    let (packets, crossings) = (session.take_packets(), session.take_crossings());
+    assert_eq!(session.recorded_until(), f64::INFINITY);
+    let rows: Vec<&[f64]> = packets.chunks_exact(PACKET).collect();
+    let mut ways = vec![Vec::new(); rows.len()];
+    for way in crossings.chunks_exact(CROSSING) {
+        ways[way[1] as usize].push(way);
+    }
+    let is_dropped = |way: &&[f64]| way[5] >= Fate::QueueFull as u8 as f64;
+    let mut lengths = std::collections::BTreeSet::new();
+    for (row, ways) in rows.iter().zip(&mut ways) {
+        ways.sort_by(|a, b| a[2].total_cmp(&b[2]));
+        assert_eq!(row[6], ways[0][2], "it enters its first link when it is sent: {row:?}");
+        assert!(ways.windows(2).all(|pair| pair[0][4] == pair[1][2]), "{ways:?}");
+        match ways.iter().any(is_dropped) {
+            true => assert!(ways.len() <= 4, "{ways:?}"),
+            false => _ = lengths.insert(ways.len()),
+        }
+    }
+    assert!(lengths.iter().eq(&[2, 4]), "{lengths:?}");
+    let data = rows.iter().filter(|row| row[4] > 0.0).count();
+    assert!(data >= 8 * 69, "eight hosts send 69 full packets each, and {data} were sent");
+}
+
+#[test]
+fn a_short_run_has_as_many_samples_as_a_long_one_and_a_large_network_fewer() {
+    let samples = |keys: &[(&str, &str)]| {
+        let keys = keys.iter().map(|(key, value)| (key.to_string(), value.to_string()));
+        let keys: Vec<(String, String)> = keys.collect();
+        let mut session = Session::new(CONNECTIONS, &keys, 1).expect("a scenario");
+        finish(&mut session, 1.0);
+        let queues = session.take_queues();
+        let first = queues.chunks_exact(QUEUE).filter(|row| row[0] == 0.0).count();
+        (first, queues.len() / QUEUE)
+    };
+    // 8 hosts and 2 leaves with 2 uplinks each, both ways.
+    let (first, all) = samples(&[("measure.duration", "1ms")]);
+    assert_eq!((first, all), (999, 24 * 999), "every microsecond, before the end");
+    let longer = [("measure.duration", "20ms"), ("flow.0.workload.size", "10mb")];
+    assert_eq!(samples(&longer).0, 1_999);
+    let (first, all) = samples(&[("topology.hosts", "500"), ("measure.duration", "100us")]);
+    assert_eq!(first, 99, "{all}");
+    let (first, all) = samples(&[("topology.hosts", "500"), ("measure.duration", "1ms")]);
+    assert!((240..250).contains(&first) && all <= 500_000, "{first}, {all}");
+}
+
+/// One flow over four links at 100 Gbit/s: 50 million ways over links in each second.
+const FAST: &str = r#"
+[topology]
+kind = "leaf-spine"
+leaves = 2
+hosts = 1
+spines = 1
+rate = "100gbit"
+delay = "1us"
+queue = { kind = "ecn-step", threshold = "300kb", limit = "2mb" }
+[[topology.port]]
+link = "leaf1-h1"
+impair = { rate_steps = [{ at = "50ms", rate = "20gbit" }] }
+[[flow]]
+stack = "dctcp"
+from = "h0"
+to = "h1"
+[measure]
+duration = "60ms"
+"#;
+
+#[test]
+fn links_have_their_use_and_queue_after_the_last_packet_that_is_recorded() {
+    let mut session = session(FAST);
+    finish(&mut session, 0.01);
+    let until = session.recorded_until();
+    assert!((0.03..0.05).contains(&until), "{until}");
+    let ways = session.take_crossings().len() / CROSSING;
+    assert_eq!(ways, session.most_recorded());
+    let about: serde_json::Value = serde_json::from_str(&session.describe()).expect("JSON");
+    let links = about["links"].as_array().expect("links");
+    let last = links.iter().position(|link| link["name"] == "leaf1-h1").expect("the link");
+    assert_eq!(links[last]["rate_steps"], serde_json::json!([[0.05, 20_000.0]]));
+    let queues = session.take_queues();
+    let rows = queues.chunks_exact(QUEUE).filter(|row| row[0] == last as f64);
+    let late: Vec<&[f64]> = rows.filter(|row| row[1] > 0.052).collect();
+    assert!(late.len() > 250, "{}", late.len());
+    // Of what the rate allows after its step.
+    let used: f64 = late.iter().map(|row| row[7]).sum::<f64>() / late.len() as f64;
+    assert!((0.99..1.001).contains(&used), "{used}");
+    assert!(late.iter().all(|row| row[2] > 1.0 && row[3] > 1_500.0));
 }
 
 #[test]

@@ -162,6 +162,47 @@ fn an_incast_is_as_slow_as_its_receivers_link() {
     assert!((829e-6..1_000e-6).contains(&last), "{last}");
 }
 
+/// When connections arrive depends on the load alone, and that on the hosts' links, however slow the others are.
+#[test]
+fn slow_links_between_switches_leave_the_load_as_it_is() {
+    let sizes = r#"{ kind = "flow-sizes", sizes = [[2000, 1]], load = 0.2 }"#;
+    let incast = r#"{ kind = "incast", senders = 3, size = "5kb", load = "4%" }"#;
+    let degraded = r#"[{ link = "leaf0-spine0", impair = { rate = "500mbit" } }]"#;
+    let slow_host = r#"[{ link = "h9-leaf2", impair = { rate = "5gbit" } }]"#;
+    let starts = |workload: &str, keys: &[(&str, &str)]| -> Vec<f64> {
+        let keys = [&[("flow.0.workload", workload), ("measure.duration", "2ms")], keys].concat();
+        let results = results(LEAVES, 1, &keys);
+        let column = table(&results, "arrivals").column_by_name("start_s").unwrap();
+        column.as_primitive::<Float64Type>().values().to_vec()
+    };
+    for (workload, ends) in [
+        (sizes, [("flow.0.from", "*"), ("flow.0.to", "*")]),
+        (sizes, [("flow.0.from", "h1"), ("flow.0.to", "*")]),
+        (sizes, [("flow.0.from", "*"), ("flow.0.to", "h14")]),
+        (incast, [("flow.0.from", "*"), ("flow.0.to", "*")]),
+        (incast, [("flow.0.from", "*"), ("flow.0.to", "h0")]),
+    ] {
+        let with = |key, value| starts(workload, &[&ends[..], &[(key, value)]].concat());
+        let usual = starts(workload, &ends);
+        assert!(usual.len() > 8, "{ends:?}: {}", usual.len());
+        for (key, value) in [
+            ("topology.uplink_rate", "40gbit"),
+            ("topology.uplink_rate", "1gbit"),
+            ("topology.port", degraded),
+        ] {
+            assert!(with(key, value) == usual, "{workload}, {ends:?}, {value}");
+        }
+        // As in a graph: of all hosts' links the slowest has the load.
+        let is_drawn = ends.iter().all(|(_, end)| *end == "*");
+        let (few, many) = (with("topology.port", slow_host).len(), usual.len());
+        assert!(if is_drawn { few < many * 2 / 3 } else { few == many }, "{ends:?}: {few}");
+    }
+    // Between two hosts the slowest link on the way has it, as in other networks.
+    let ends = [("flow.0.from", "h0"), ("flow.0.to", "h15")];
+    let slow = starts(sizes, &[&ends[..], &[("topology.uplink_rate", "1gbit")]].concat());
+    assert!(slow.len() < starts(sizes, &ends).len() / 5);
+}
+
 /// Every host's link has the load, in both directions.
 #[test]
 fn connections_load_the_hosts_links() {

@@ -139,6 +139,38 @@ fn hpccs_topology_and_flows_run_as_a_graph() {
     }
 }
 
+/// Two flows of a scenario with one file, a class each, make the connections of the file.
+#[test]
+fn classes_of_hpccs_flows_are_separate() {
+    let flows = "3\n0 3 3 100 100000 2\n2 1 3 200 5000 2.000001\n0 1 3 200 700 2.000001\n";
+    let folder = folder("classes", &[("topology.txt", TOPOLOGY), ("flow.txt", flows)]);
+    let second = RACKS.replace("[measure]", "[[flow]]\nmin_rto = \"1ms\"\n[measure]");
+    let class =
+        |dport: u32| format!(r#"{{ kind = "connections", list = "flow.txt", dport = {dport} }}"#);
+    let (others, incasts) = (class(100), class(200));
+    let keys = [("flow.0.workload", others.as_str()), ("flow.1.workload", &incasts)];
+    let scenario = parse(&second, &folder, &keys).unwrap();
+    let rows = run(&scenario, 1, World::Sim).unwrap();
+    let column = table(&rows, "arrivals").column_by_name("flow").unwrap();
+    let classes = column.as_primitive::<UInt32Type>().values().to_vec();
+    assert_eq!(classes, [0, 1, 1]);
+    let whole = run(&parse(RACKS, &folder, &[]).unwrap(), 1, World::Sim).unwrap();
+    assert_eq!(connections(&rows), connections(&whole));
+    assert_eq!(Scenario::from_json(&scenario.to_json()).unwrap(), scenario);
+    let refused =
+        |workload: &str| parse(RACKS, &folder, &[("flow.0.workload", workload)]).unwrap_err();
+    for (workload, says) in [
+        (class(7), "no flow has dport 7; there are 100, 200"),
+        (class(70_000), "no flow has dport 70000"),
+        (
+            r#"{ kind = "connections", list = ["h0 h1 0s 1b"], dport = 100 }"#.to_owned(),
+            "workload.dport: 100 is not allowed; only a file of HPCC's flows has it",
+        ),
+    ] {
+        assert!(refused(&workload).contains(says), "{workload}: {}", refused(&workload));
+    }
+}
+
 /// What stands in the canonical form needs no file, and gives the same run.
 #[test]
 fn the_canonical_form_has_the_contents_of_files() {
