@@ -32,6 +32,8 @@ pub struct HostedLink<L> {
 #[derive(Debug)]
 struct Passed<L> {
     watched: CaptureFilter,
+    /// The link's number.
+    link: u32,
     packets: Vec<LinkCrossing<L>>,
     dropped: Vec<DropRecord>,
 }
@@ -83,10 +85,10 @@ impl<L: Load> HostedLink<L> {
         Ok(Self { link, meter, checks, one_at_a_time, armed: None, passed: None })
     }
 
-    /// From now on keeps the packets that enter and leave, until they are taken.
-    pub fn watch(&mut self, watched: CaptureFilter) {
-        let nothing = || Box::new(Passed { watched, packets: Vec::new(), dropped: Vec::new() });
-        self.passed.get_or_insert_with(nothing);
+    /// From now on keeps the packets that enter and leave, until they are taken. It is link number `link`.
+    pub fn watch(&mut self, link: u32, watched: CaptureFilter) {
+        let (packets, dropped) = (Vec::new(), Vec::new());
+        self.passed.get_or_insert_with(|| Box::new(Passed { watched, link, packets, dropped }));
     }
 
     /// What has passed since this was called last, in order.
@@ -101,45 +103,73 @@ impl<L: Load> HostedLink<L> {
 
     /// Moves the link's records of drops into `log`, and keeps them for who watches it.
     #[cold]
-    pub(crate) fn drain_drops(&mut self, mut log: impl FnMut(&DropRecord)) {
+    pub(crate) fn drain_drops(&mut self, news: &mut Vec<u32>, mut log: impl FnMut(&DropRecord)) {
         for record in self.link.drain_drops() {
             log(&record);
             if let Some(passed) = self.passed.as_mut().filter(|p| p.watched == CaptureFilter::All) {
+                passed.report(news);
                 passed.dropped.push(record);
             }
         }
     }
 
     #[inline(always)]
-    pub(crate) fn offer(&mut self, now: Instant, mut packet: Box<Packet<L>>) {
+    pub(crate) fn offer(&mut self, now: Instant, mut packet: Box<Packet<L>>, news: &mut Vec<u32>) {
         self.checks.stamp(&mut packet);
-        self.note(now, LinkEnd::Entry, &packet);
+        self.note(now, LinkEnd::Entry, &packet, news);
         self.link.offer(now, packet);
     }
 
     /// Drops a packet for which the switch has no memory left.
     #[cold]
-    pub(crate) fn refuse(&mut self, now: Instant, packet: &mut Box<Packet<L>>) {
+    pub(crate) fn refuse(
+        &mut self,
+        now: Instant,
+        packet: &mut Box<Packet<L>>,
+        news: &mut Vec<u32>,
+    ) {
         self.checks.stamp(packet);
-        self.note(now, LinkEnd::Entry, packet);
+        self.note(now, LinkEnd::Entry, packet, news);
         self.link.refuse(now, packet);
     }
 
     #[inline(always)]
-    pub(crate) fn poll(&mut self, now: Instant) -> Result<Option<Box<Packet<L>>>, String> {
+    pub(crate) fn poll(
+        &mut self,
+        now: Instant,
+        news: &mut Vec<u32>,
+    ) -> Result<Option<Box<Packet<L>>>, String> {
         let Some(delivery) = self.link.poll(now) else { return Ok(None) };
         self.meter.record_sojourn(delivery.sojourn);
         self.checks.on_delivery(now, &delivery.parcel)?;
-        self.note(now, LinkEnd::Exit, &delivery.parcel);
+        self.note(now, LinkEnd::Exit, &delivery.parcel, news);
         Ok(Some(delivery.parcel))
     }
 
-    #[inline]
-    fn note(&mut self, at: Instant, end: LinkEnd, packet: &Packet<L>) {
-        if let Some(passed) = &mut self.passed
-            && (passed.watched == CaptureFilter::All || matches!(packet.body, Body::Foreign { .. }))
+    #[inline(always)]
+    fn note(&mut self, at: Instant, end: LinkEnd, packet: &Packet<L>, news: &mut Vec<u32>) {
+        if let Some(passed) = &mut self.passed {
+            passed.note(at, end, packet, news);
+        }
+    }
+}
+
+impl<L: Load> Passed<L> {
+    // Not a part of the way of packets of a link that is not watched.
+    #[inline(never)]
+    fn note(&mut self, at: Instant, end: LinkEnd, packet: &Packet<L>, news: &mut Vec<u32>) {
+        if self.watched == CaptureFilter::All || matches!(packet.body, Body::Foreign { .. }) {
+            self.report(news);
+            self.packets.push(LinkCrossing { at, end, packet: packet.clone() });
+        }
+    }
+
+    /// Adds the link to those that have something to take, unless it has had something before. Links that are
+    /// watched for foreign packets are few, and asked each time.
+    fn report(&self, news: &mut Vec<u32>) {
+        if self.watched == CaptureFilter::All && self.packets.is_empty() && self.dropped.is_empty()
         {
-            passed.packets.push(LinkCrossing { at, end, packet: packet.clone() });
+            news.push(self.link);
         }
     }
 }

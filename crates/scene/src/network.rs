@@ -57,6 +57,8 @@ pub struct Network<Q, L: Load = ()> {
     hash: TraceHash,
     /// Whether any sender hands over its packets one at a time.
     senders_wait: bool,
+    /// Links out of which there is something to take for who watches all packets.
+    news: Vec<u32>,
 }
 
 /// Where a flow's packets go: over these links, of which `CHOSEN` is one that a switch chooses.
@@ -121,6 +123,7 @@ impl<Q: EventQueue, L: Load> Network<Q, L> {
             end,
             hash: TraceHash::default(),
             senders_wait: spec.links.iter().any(|link| link.one_at_a_time),
+            news: Vec::new(),
         })
     }
 
@@ -237,6 +240,11 @@ impl<Q: EventQueue, L: Load> Network<Q, L> {
         self.offer(first, packet, None);
     }
 
+    /// Moves the numbers of links that were watched, and have packets or drops to be taken, into `links`.
+    pub fn take_news(&mut self, links: &mut Vec<u32>) {
+        links.append(&mut self.news);
+    }
+
     /// Takes back the memory of a packet that has arrived, for a new one.
     #[inline]
     pub fn recycle(&mut self, packet: Box<Packet<L>>) {
@@ -248,7 +256,7 @@ impl<Q: EventQueue, L: Load> Network<Q, L> {
         let Some(link) = self.links.get_mut(index as usize) else {
             return self.offer_chosen(packet, crossed);
         };
-        link.offer(self.now, packet);
+        link.offer(self.now, packet, &mut self.news);
         self.settle(index);
     }
 
@@ -262,7 +270,7 @@ impl<Q: EventQueue, L: Load> Network<Q, L> {
         match balancer.next(self.now, &packet, crossed, links_left) {
             Ok(index) if self.memory.is_some() => self.offer_to_port(index, packet, crossed),
             Ok(index) => {
-                self.links[index as usize].offer(self.now, packet);
+                self.links[index as usize].offer(self.now, packet, &mut self.news);
                 self.settle(index);
             }
             Err(what) => self.notes.violate(what),
@@ -280,7 +288,7 @@ impl<Q: EventQueue, L: Load> Network<Q, L> {
         self.busy_links -= 1;
         loop {
             let link = &mut self.links[index as usize];
-            let mut packet = match link.poll(self.now) {
+            let mut packet = match link.poll(self.now, &mut self.news) {
                 Ok(Some(packet)) => packet,
                 Ok(None) => break,
                 Err(what) => return self.notes.violate(what),
@@ -452,7 +460,7 @@ impl<Q: EventQueue, L: Load> Network<Q, L> {
     fn settle(&mut self, index: u32) {
         let link = &mut self.links[index as usize];
         if link.link.has_drops() {
-            note_drops(&mut self.notes, index, link);
+            note_drops(&mut self.notes, index, link, &mut self.news);
         }
         let Some(next) = link.link.next_time() else { return };
         if link.armed.is_none_or(|armed| next < armed) {
@@ -464,8 +472,13 @@ impl<Q: EventQueue, L: Load> Network<Q, L> {
 }
 
 #[cold]
-fn note_drops<L: Load>(notes: &mut RunLog, index: u32, link: &mut HostedLink<L>) {
-    link.drain_drops(|record| {
+fn note_drops<L: Load>(
+    notes: &mut RunLog,
+    index: u32,
+    link: &mut HostedLink<L>,
+    news: &mut Vec<u32>,
+) {
+    link.drain_drops(news, |record| {
         if record.is_forward && record.carries_data {
             notes.dropped_data[record.flow as usize] += 1;
         }

@@ -8,7 +8,8 @@ pub trait PacketTap {
     /// The links to watch, by index, each once.
     fn links(&self) -> Vec<usize>;
 
-    /// Takes note of a packet at an end of link `index`. They come in the order of time.
+    /// Takes note of a packet at an end of link `index`. They come in the order of time; at one instant first
+    /// what leaves links, then what enters them, each in the order of links.
     fn record(&mut self, index: usize, seen: &LinkCrossing<()>);
 
     /// Takes note of a packet that link `index` dropped, after it has entered.

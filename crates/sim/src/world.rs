@@ -20,9 +20,11 @@ pub(crate) struct World<S, Q, L: Load = ()> {
     flow_table: FlowTable,
     /// Events since time last moved.
     at_once: u64,
-    /// The links whose packets a tap records; none without a tap.
-    tapped: Vec<usize>,
-    /// What passed them in the event at hand.
+    /// Whether a tap records the packets of any link.
+    is_tapped: bool,
+    /// The links that packets passed in the event at hand, of those that a tap watches.
+    news: Vec<u32>,
+    /// What passed them.
     seen: Vec<(usize, LinkCrossing<()>)>,
 }
 
@@ -96,15 +98,18 @@ where
         let run = Run::new(spec, seed);
         run.schedule(&mut net);
         let flow_table = FlowTable::new(&run.spec, seed, &mut net);
-        let (tapped, seen) = (Vec::new(), Vec::new());
-        Ok(Self { end: run.end(), run, net, flow_table, at_once: 0, tapped, seen })
+        let (end, news, seen) = (run.end(), Vec::new(), Vec::new());
+        Ok(Self { end, run, net, flow_table, at_once: 0, is_tapped: false, news, seen })
     }
 
     /// Has a tap record packets, from the first on: nothing is sent before the first event.
     pub(crate) fn watch(&mut self, tap: &dyn PacketTap) {
-        self.tapped = tap.links();
-        self.tapped.iter().for_each(|index| self.net.links[*index].watch(CaptureFilter::All));
-        if !self.tapped.is_empty() {
+        let links = tap.links();
+        for index in &links {
+            self.net.links[*index].watch(*index as u32, CaptureFilter::All);
+        }
+        self.is_tapped = !links.is_empty();
+        if self.is_tapped {
             self.net.notes.watch_resent();
         }
     }
@@ -151,7 +156,7 @@ where
                 self.net.notes.violate(format!("{MAX_AT_ONCE} events without any time passing"));
             }
             self.handle(event);
-            if !self.tapped.is_empty() {
+            if self.is_tapped {
                 self.pass_on(tap);
             }
             if let Some(what) = self.net.notes.violation() {
@@ -216,12 +221,15 @@ where
 
     /// Hands what passed in the event at hand to `tap`.
     fn pass_on(&mut self, tap: &mut dyn PacketTap) {
-        let Self { net, tapped, seen, .. } = self;
+        let Self { net, news, seen, .. } = self;
         net.notes.take_resent().for_each(|resent| tap.resent(&resent));
-        for index in tapped.iter() {
-            let passed = net.links[*index].take_passed();
+        net.take_news(news);
+        news.sort_unstable();
+        for &index in news.iter() {
+            let index = index as usize;
+            let passed = net.links[index].take_passed();
             seen.extend(passed.map(|LinkCrossing { at, end, packet }| {
-                (*index, LinkCrossing { at, end, packet: packet.with(()) })
+                (index, LinkCrossing { at, end, packet: packet.with(()) })
             }));
         }
         // What left a link at this instant is why something enters another.
@@ -229,8 +237,9 @@ where
         for (index, passing) in seen.drain(..) {
             tap.record(index, &passing);
         }
-        for index in tapped.iter() {
-            net.links[*index].take_dropped().for_each(|drop| tap.dropped(*index, &drop));
+        for index in news.drain(..) {
+            let dropped = net.links[index as usize].take_dropped();
+            dropped.for_each(|drop| tap.dropped(index as usize, &drop));
         }
     }
 }

@@ -37,7 +37,9 @@ impl Recorder {
         let capture_point = CapturePoint::of_link(spec, link);
         let file = CaptureFile::create(asked, &capture_point.names(spec))?;
         let watched = capture_point.links(spec);
-        watched.iter().for_each(|index| links[*index].watch(CaptureFilter::Foreign));
+        for index in &watched {
+            links[*index].watch(*index as u32, CaptureFilter::Foreign);
+        }
         let began = match asked.epoch {
             Epoch::WallClock => wall_nanos(),
             Epoch::Run => 0,

@@ -19,10 +19,10 @@ impl<Q: EventQueue, L: Load> Network<Q, L> {
         let len = Bytes(u64::from(packet.ip_len));
         let way = (crossed, index);
         let sound = if memory.admits(self.now, &mut self.links, way, len) {
-            self.links[index as usize].offer(self.now, packet);
+            self.links[index as usize].offer(self.now, packet, &mut self.news);
             memory.on_offered(self.now, &mut self.links, way, len)
         } else {
-            self.links[index as usize].refuse(self.now, &mut packet);
+            self.links[index as usize].refuse(self.now, &mut packet, &mut self.news);
             self.spare.push(packet);
             memory.on_refused(crossed, index)
         };
