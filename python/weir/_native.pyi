@@ -689,6 +689,9 @@ class Scenario:
         With ``netem``, if that cannot stand in for its links.
         """
 
+    def check_capture(self) -> None:
+        """Raise ``ScenarioError`` if the simulator cannot record its packets as it runs."""
+
     def run(
         self,
         seed: int,

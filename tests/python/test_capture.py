@@ -115,7 +115,12 @@ def test_in_a_guest_the_capture_is_the_same_for_the_same_seed(tmp_path: Path) ->
             ("lab-router", "--world", "udp"),
             "--pcap: world udp records no packets; sim and kernel do",
         ),
-        (("radio-chain",), "--pcap: radio-chain goes over radio; packets are those of links"),
+        (("radio-chain",), "--pcap: radio-chain: topology: packets are recorded at the ends of"),
+        (("fabric-loads",), "topology: packets are recorded on routes that are those of the"),
+        (
+            ("fabric-loads", "--set", "topology.routing=single"),
+            "topology: packets are recorded on routes that are those of the",
+        ),
     ],
 )
 def test_what_has_no_packets_is_refused(

@@ -36,5 +36,6 @@ pub(crate) fn read_bounded(path: &Path, max_bytes: u64) -> Result<String, String
     if text.lines().count() > MAX_LINES {
         return Err(format!("'{shown}' has more than {MAX_LINES} lines, the most that are read"));
     }
-    Ok(text)
+    // Editors of Windows begin a file with the mark of UTF-8.
+    Ok(text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text))
 }

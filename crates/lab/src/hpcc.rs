@@ -42,7 +42,8 @@ pub(crate) fn links(text: &str) -> Result<Vec<Value>, String> {
                 if a == b { "a link has two ends" } else { "these nodes have a link already" };
             return Err(words.at(format!("link {a} {b} is not allowed; {why}")));
         }
-        let rate: Rate = words.value("rate", "as in 100Gbps", |word| word.parse().ok())?;
+        let rate = |word: &str| word.parse().ok().filter(|rate| *rate > Rate::ZERO);
+        let rate: Rate = words.value("rate", "above 0, as in 100Gbps", rate)?;
         let delay: Duration = words.value("delay", "as in 0.001ms", |word| word.parse().ok())?;
         let error = words.value("error rate", "from 0 to 1", probability)?;
         let [a, b] = ends.map(|id| node_name(id, is_switch[id as usize]));
@@ -53,6 +54,7 @@ pub(crate) fn links(text: &str) -> Result<Vec<Value>, String> {
                 .extend([(&a, &b), (&b, &a)].map(|(a, b)| link(a, b, rate, delay, Some(error)))),
         }
     }
+    words.end("links")?;
     Ok(links)
 }
 
@@ -81,6 +83,7 @@ pub(crate) fn connections(text: &str, dport: Option<u64>) -> Result<ConnectionLi
         let [from, to] = [from, to].map(|id| node_name(id, false));
         builder.push(&from, &to, start, Bytes(size)).map_err(|message| words.at(message))?;
     }
+    words.end("flows")?;
     match dport.filter(|_| builder.len() == 0) {
         Some(dport) => Err(format!("no flow has dport {dport}; there are {}", first(&classes))),
         None => Ok(builder.finish()),
@@ -138,6 +141,16 @@ fn seconds(word: &str) -> Option<Duration> {
     }
 }
 
+/// What is wrong with a word, for an error. It may be of another kind of file: only a number is repeated, with
+/// its unit.
+pub(crate) fn refused(what: &str, word: &str, allowed: &str) -> String {
+    let is_number = word.len() <= 32
+        && word.starts_with(|c: char| c.is_ascii_digit() || "+-.".contains(c))
+        && word.bytes().all(|c| c.is_ascii_alphanumeric() || b"+-.".contains(&c));
+    let named = if is_number { format!("{what} {word}") } else { format!("the {what}") };
+    format!("{named} is not allowed; it is {allowed}")
+}
+
 /// The words of a text, with the line of the last one.
 struct Words<'a> {
     words: Box<dyn Iterator<Item = (usize, &'a str)> + 'a>,
@@ -170,8 +183,18 @@ impl<'a> Words<'a> {
             return Err(self.at(format!("the file ends where a {what} is needed, {allowed}")));
         };
         self.line = line;
-        // What stands there may be of another kind of file: no error repeats it.
-        read(word).ok_or_else(|| self.at(format!("the {what} is not allowed; it is {allowed}")))
+        read(word).ok_or_else(|| self.at(refused(what, word, allowed)))
+    }
+
+    /// All lines that the first one counts are read. Notes may follow, but not another such line.
+    fn end(&mut self, what: &str) -> Result<(), String> {
+        match self.words.next() {
+            Some((line, word)) if word.parse::<u64>().is_ok() => {
+                self.line = line;
+                Err(self.at(format!("there are more {what} than the first line says")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn at(&self, message: String) -> String {
@@ -230,36 +253,45 @@ mod tests {
             ("6 2\n", "line 1: the file ends where a number of links is needed"),
             (
                 "6 7 5\n",
-                "line 1: the number of switches is not allowed; it is a whole number from 0 to 6",
+                "line 1: number of switches 7 is not allowed; it is a whole number from 0 to 6",
             ),
-            ("99999999999 0 1\n", "line 1: the number of nodes is not allowed"),
-            ("3 1 2\n3\n", "line 2: the id of a switch is not allowed"),
+            ("99999999999 0 1\n", "line 1: number of nodes 99999999999 is not allowed"),
+            ("3 1 2\n3\n", "line 2: id of a switch 3 is not allowed"),
             ("3 2 2\n1 1\n", "line 2: switch 1 is listed twice"),
             ("3 1 1\n2\n0 0 1Gbps 1us 0\n", "line 3: link 0 0 is not allowed; a link has two ends"),
             (
                 "3 1 2\n2\n0 2 1Gbps 1us 0\n2 0 1Gbps 1us 0\n",
                 "line 4: link 2 0 is not allowed; these",
             ),
-            ("3 1 1\n2\n0 2 1gbps 1us 0\n", "line 3: the rate is not allowed; it is as in 100Gbps"),
-            ("3 1 1\n2\n0 2 1Gbps 1 0\n", "line 3: the delay is not allowed; it is as in 0.001ms"),
+            (
+                "3 1 1\n2\n0 2 1gbps 1us 0\n",
+                "line 3: rate 1gbps is not allowed; it is above 0, as in 100Gbps",
+            ),
+            ("3 1 1\n2\n0 2 1Gbps 1 0\n", "line 3: delay 1 is not allowed; it is as in 0.001ms"),
             (
                 "3 1 1\n2\n0 2 1Gbps 1us 2\n",
-                "line 3: the error rate is not allowed; it is from 0 to 1",
+                "line 3: error rate 2 is not allowed; it is from 0 to 1",
             ),
             ("3 1 1\n2\n0 2 1Gbps 1us nan\n", "line 3: the error rate is not allowed"),
+            ("3 1 1\n2\n0 2 0Gbps 1us 0\n", "line 3: rate 0Gbps is not allowed; it is above 0"),
             ("3 1 2\n2\n0 2 1Gbps 1us 0\n", "line 3: the file ends where a node is needed"),
+            ("3 1 1\n2\n0 2 1Gbps 1us 0\n1 2 1Gbps 1us 0\n", "line 4: there are more links than"),
         ] {
             assert!(topology(text).starts_with(says), "{text}: {}", topology(text));
         }
         let flows = |text: &str| connections(text, None).unwrap_err();
         for (text, says) in [
-            ("0\n", "line 1: the number of flows is not allowed"),
-            ("9999999\n", "line 1: the number of flows is not allowed"),
-            ("1\n0 1 3 100 0 2\n", "line 2: the number of bytes is not allowed"),
+            ("0\n", "line 1: number of flows 0 is not allowed"),
+            ("9999999\n", "line 1: number of flows 9999999 is not allowed"),
+            ("1\n0 1 3 100 0 2\n", "line 2: number of bytes 0 is not allowed"),
             ("1\n0 0 3 100 5 2\n", "line 2: a connection has two different ends"),
             ("2\n0 1 3 100 5 2\n1 0 1 100 5 2\n", "line 3: pg 1 after pg 3 is not allowed"),
             ("1\n0 1 3 100 5 soon\n", "line 2: the start is not allowed; it is a time in seconds"),
-            ("1\n0 1 3 100 5 -1\n", "line 2: the start is not allowed"),
+            ("1\n0 1 3 100 5 -1\n", "line 2: start -1 is not allowed"),
+            (
+                "1\n0 1 3 100 5 2\n0 1 3 100 5 2\n",
+                "line 3: there are more flows than the first line",
+            ),
             ("2\n0 1 3 100 5 2\n", "line 2: the file ends where a node is needed"),
         ] {
             assert!(flows(text).starts_with(says), "{text}: {}", flows(text));

@@ -8,6 +8,7 @@
 use weir_units::{Bytes, Duration};
 
 use crate::connections::{ConnectionList, ConnectionListBuilder, MAX_CONNECTIONS};
+use crate::hpcc::refused;
 
 /// Whether a file that begins with this word is a connection matrix.
 pub(crate) fn begins(word: &str) -> bool {
@@ -34,7 +35,7 @@ pub(crate) fn connections(text: &str) -> Result<ConnectionList, String> {
     let declared = header.connections.ok_or("there is no line `Connections m`")?;
     if declared != builder.len() as u64 {
         let found = builder.len();
-        return Err(format!("there are {found} connections, and `Connections` says {declared}"));
+        return Err(format!("`Connections` says {declared}, and the number of them is {found}"));
     }
     Ok(builder.finish())
 }
@@ -91,8 +92,9 @@ fn connection(
         let mut value = || rest.next().ok_or("a key has no value").copied();
         match *key {
             "id" => drop(whole("id", value()?)?),
-            "start" => start = Some(picoseconds(value()?)?),
-            "size" => size = Some(whole("size", value()?)?),
+            "start" if start.is_none() => start = Some(picoseconds(value()?)?),
+            "size" if size.is_none() => size = Some(whole("size", value()?)?),
+            "start" | "size" => return Err(format!("`{key}` is given twice")),
             _ => return Err(unsupported(key)),
         }
     }
@@ -107,7 +109,8 @@ fn whole(what: &str, text: &str) -> Result<u64, String> {
     // `+1` and `007` would name a host in two ways.
     let plain = text == "0" || (!text.starts_with('0') && text.bytes().all(|c| c.is_ascii_digit()));
     let number = text.parse().ok().filter(|_| plain);
-    number.ok_or_else(|| format!("`{what}` is a whole number, not negative"))
+    let allowed = format!("a whole number from 0 to {}", u64::MAX);
+    number.ok_or_else(|| refused(what, text, &allowed))
 }
 
 /// A time in picoseconds, rounded to nanoseconds. htsim reads a floating-point number.
@@ -118,7 +121,7 @@ fn picoseconds(text: &str) -> Result<Duration, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..MOST_PICOSECONDS).contains(number));
     let nanos = number.map(|number| (number / 1e3).round() as u64);
     let nanos = nanos.map(Duration::from_nanos);
-    nanos.ok_or_else(|| "`start` is a time in picoseconds".to_owned())
+    nanos.ok_or_else(|| refused("start", text, "a time in picoseconds"))
 }
 
 fn unsupported(key: &str) -> String {
@@ -174,15 +177,26 @@ mod tests {
         let with = |line: &str| refused(&format!("Nodes 4\nConnections 1\n{line}\n"));
         for (line, says) in [
             ("0->4 start 0 size 1", "line 3: host 4 is not allowed; with Nodes 4, the last is 3"),
-            ("0->-1 start 0 size 1", "line 3: `host` is a whole number, not negative"),
-            ("00->1 start 0 size 1", "line 3: `host` is a whole number"),
+            (
+                "0->-1 start 0 size 1",
+                "line 3: host -1 is not allowed; it is a whole number from 0 to",
+            ),
+            ("00->1 start 0 size 1", "line 3: host 00 is not allowed; it is a whole number"),
             ("1->1 start 0 size 1", "line 3: a connection has two different ends"),
             ("0->1 size 1", "line 3: there is no `start`"),
             ("0->1 start 0", "line 3: there is no `size` above 0"),
             ("0->1 start 0 size 0", "line 3: there is no `size` above 0"),
-            ("0->1 start -5 size 1", "line 3: `start` is a time in picoseconds"),
-            ("0->1 start nan size 1", "line 3: `start` is a time in picoseconds"),
-            ("0->1 start 1e99 size 1", "line 3: `start` is a time in picoseconds"),
+            (
+                "0->1 start -5 size 1",
+                "line 3: start -5 is not allowed; it is a time in picoseconds",
+            ),
+            (
+                "0->1 start nan size 1",
+                "line 3: the start is not allowed; it is a time in picoseconds",
+            ),
+            ("0->1 start 1e99 size 1", "line 3: start 1e99 is not allowed"),
+            ("0->1 start 0 size 1 size 2", "line 3: `size` is given twice"),
+            ("0->1 start 0 size 99999999999999999999", "line 3: size 99999999999999999999 is not"),
             ("0->1 start 0 size", "line 3: a key has no value"),
             ("0->1 start 0 size 1 trigger 3", "line 3: `trigger` is not supported; connections"),
             ("0->1 start 0 size 1 send_done_trigger 3", "line 3: `send_done_trigger` is not"),
@@ -199,7 +213,7 @@ mod tests {
         assert_eq!(refused("Nodes 4\n"), "there is no line `Connections m`");
         assert!(refused("Connections 1\n0->1 start 0 size 1\n").starts_with("line 2: `Nodes n`"));
         let few = "Nodes 4\nConnections 2\n0->1 start 0 size 1\n";
-        assert_eq!(refused(few), "there are 1 connections, and `Connections` says 2");
+        assert_eq!(refused(few), "`Connections` says 2, and the number of them is 1");
         let many = refused("Nodes 4\nConnections 99999999999\n");
         assert!(many.starts_with("line 2: Connections 99999999999 is not allowed; at most"));
     }

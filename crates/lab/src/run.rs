@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_cc::CcConfig;
 use weir_net::FeedbackConfig;
-use weir_scene::{LinkSpec, Router, RunSpec, TransportSpec, Workload};
+use weir_scene::{FlowSizes, LinkSpec, Pattern, Router, RunSpec, TransportSpec, Workload};
 use weir_sim::Simulation;
 use weir_units::known;
 
@@ -90,12 +90,11 @@ pub(crate) fn check_ours(spec: &RunSpec) -> Result<(), ScenarioError> {
 pub(crate) fn check_host(spec: &RunSpec, world: World) -> Result<(), ScenarioError> {
     let many = spec.flows.iter().find(|flow| flow.workload.makes_connections());
     if let Some(flow) = many.filter(|_| world != World::Sim) {
-        let kind =
-            if matches!(flow.workload, Workload::Listed(_)) { "connections" } else { "flow-sizes" };
         let message = format!(
-            "{}: workload.kind = '{kind}' is not allowed here; only world sim makes connections \
+            "{}: workload.kind = '{}' is not allowed here; only world sim makes connections \
              while it runs",
-            flow.name
+            flow.name,
+            kind_of(&flow.workload)
         );
         return Err(ScenarioError::nowhere(Problem::new("", message)));
     }
@@ -117,6 +116,19 @@ pub(crate) fn check_host(spec: &RunSpec, world: World) -> Result<(), ScenarioErr
     }
     let message = "'radio' is not allowed here; only world sim has radio networks";
     Err(ScenarioError::nowhere(Problem::new("topology.kind", message)))
+}
+
+/// What a scenario calls a workload that makes connections.
+fn kind_of(workload: &Workload) -> &'static str {
+    match workload {
+        Workload::FlowSizes(FlowSizes { pattern: Pattern::Incast { .. }, .. }) => "incast",
+        Workload::FlowSizes(FlowSizes { pattern: Pattern::Permutation { .. }, .. }) => {
+            "permutation"
+        }
+        Workload::FlowSizes(FlowSizes { pattern: Pattern::AllReduce(_), .. }) => "all-reduce",
+        Workload::Listed(_) => "connections",
+        _ => "flow-sizes",
+    }
 }
 
 /// Says whether a kernel with these congestion controls, wherever it is, can run `scenario` behind

@@ -10,6 +10,7 @@ use weir_units::Instant;
 
 use crate::error::{Problem, ScenarioError};
 use crate::run_error::RunError;
+use crate::scenario::Scenario;
 
 /// Captures of what one run sends.
 pub(crate) struct Captures<'a> {
@@ -112,6 +113,14 @@ impl PacketTap for Captures<'_> {
     }
 }
 
+/// Says whether the simulator can record the packets of a scenario as it runs.
+///
+/// # Errors
+/// If it goes over radio or over switches that choose among links, or has no bottleneck.
+pub fn check_capture(scenario: &Scenario) -> Result<(), ScenarioError> {
+    monitored(scenario.spec()).map(drop)
+}
+
 /// The links at whose ends packets are recorded, at least one.
 fn monitored(spec: &RunSpec) -> Result<Vec<usize>, ScenarioError> {
     let numbered = spec.links.iter().enumerate();
@@ -121,7 +130,8 @@ fn monitored(spec: &RunSpec) -> Result<Vec<usize>, ScenarioError> {
         let message = if spec.radio.is_some() {
             "packets are recorded at the ends of links, and 'radio' has none"
         } else if spec.fabric.is_some() {
-            "packets are recorded on fixed routes, and here switches choose among links"
+            "packets are recorded on routes that are those of the scenario, and in a fabric or with \
+             `routing` forwarding tables have them"
         } else {
             "packets are recorded at the ends of monitored links, and there is none"
         };

@@ -162,6 +162,11 @@ impl CheckedScenario {
         weir_lab::check_kernel(&self.0, router, &controllers).map_err(refused)
     }
 
+    /// Refuses what the simulator cannot record packets of.
+    fn check_capture(&self) -> PyResult<()> {
+        weir_lab::check_capture(&self.0).map_err(refused)
+    }
+
     /// Runs it. Other Python threads go on meanwhile, but for the moments in which a controller in Python
     /// is called. Without a `control` the run looks for signals itself. In the worlds `sim` and `kernel`
     /// packets are recorded in the file `capture`, with times from 1970, or in the simulator and with

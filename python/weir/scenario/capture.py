@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from weir import _native
 from weir.base.errors import InputError, StoreError
 from weir.scenario.source import KERNEL, SIM, VIRTUAL
 from weir.scenario.sweep import Plan
@@ -25,8 +26,11 @@ def files(folder: Path, plan: Plan) -> dict[int, Path]:
     for case in plan.cases:
         if case.world not in (SIM, KERNEL, VIRTUAL):
             raise InputError(f"--pcap: world {case.world} records no packets; sim and kernel do")
-        if case.scenario.fields["topology"]["kind"] == "radio":
-            raise InputError(f"--pcap: {case.label} goes over radio; packets are those of links")
+        if case.world == SIM:
+            try:
+                case.scenario.checked.check_capture()
+            except _native.ScenarioError as error:
+                raise InputError(f"--pcap: {case.label}: {error}") from None
     prepare(folder)
     named = names([case.label for case in plan.cases])
     return {

@@ -287,6 +287,16 @@ fn what_makes_no_sense_is_refused_by_key_and_value() {
     insta::assert_snapshot!(refusals.join("\n"));
 }
 
+#[test]
+fn other_worlds_name_the_workload_that_they_do_not_have() {
+    for kind in ["incast", "permutation", "all-reduce", "flow-sizes"] {
+        let workload = format!(r#"{{ kind = "{kind}" }}"#);
+        let scenario = parse(LEAVES, &[("flow.0.workload", &workload)]);
+        let said = check(&scenario, World::Udp).unwrap_err().to_string();
+        assert!(said.contains(&format!("workload.kind = '{kind}' is not allowed here")), "{said}");
+    }
+}
+
 /// One connection from `h0` to `to`, next to its own arithmetic: `there_us` and `hops_us` are its delay and
 /// the transmission of 1448 bytes over its links, `bits_us` that of its bytes and headers over the slowest.
 fn slowdown_by_hand(to: &str, size: u32, [there_us, hops_us, bits_us]: [f64; 3]) -> [f64; 2] {

@@ -254,7 +254,8 @@ fn what_cannot_be_read_or_run_is_refused_with_file_and_line() {
         assert!(message.contains("flow.0.workload.list: ") && message.contains(&says), "{message}");
     }
     let message = refused(RACKS, &[("topology.link", "bad.txt")]);
-    let says = format!("{}line 3: the rate is not allowed; it is as in 100Gbps", place("bad.txt"));
+    let says =
+        format!("{}line 3: rate 10 is not allowed; it is above 0, as in 100Gbps", place("bad.txt"));
     assert!(message.ends_with(&says), "{message}");
     let apart = [("topology.link", "apart.txt"), ("flow.0.workload", &list("far.txt"))];
     assert!(refused(RACKS, &apart).contains("no way leads"), "{}", refused(RACKS, &apart));
