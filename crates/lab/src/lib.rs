@@ -84,6 +84,7 @@ pub use scripts::read as read_script;
 pub use stack_parts::{StackParts, router_feedback, stack_parts};
 #[cfg(feature = "tables")]
 pub use table::{Cell, Columns, Table, assemble, column, named_columns};
+#[cfg(feature = "tables")]
 pub use tap::check_capture;
 pub use tc::{tc_keys, tc_options};
 pub use topology::RelayKind;
