@@ -216,6 +216,11 @@ def test_one_repeat_is_distinguished_from_many(tmp_path: Path) -> None:
     assert "differs from" not in page.text
 
 
+def test_one_run_that_failed_is_one(tmp_path: Path) -> None:
+    results = fail(compared(tmp_path, "reno"), "reno", 2, "it broke")
+    assert "1 run failed and is left out." in results._repr_html_()
+
+
 def test_the_length_counts_in_round_trips_that_were_measured(tmp_path: Path) -> None:
     """A graph has no `rtt` of its own: its 300 ms are 20 round trips, or thousands."""
     graph = """

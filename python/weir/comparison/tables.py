@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from rich.console import Group, RenderableType
 
-from weir.base.grid import Grid, cautioned, listed, number
+from weir.base.grid import Grid, cautioned, counted, listed, number
 from weir.comparison.contrasts import Contrast, caution, compared, contrasts
 from weir.comparison.verdicts import verdicts
 from weir.dynamics.arrivals import Completions, Spread, left_out
@@ -246,7 +246,9 @@ def _notes(results: Results) -> str:
         where = "this scenario" if len(same) == hashes.height else few
         notes.append(f"Nothing in {where} is random: all repeats are the same run.")
     if results.failures:
-        notes.append(f"{len(results.failures)} runs failed and are left out.")
+        failed = counted(len(results.failures), "run")
+        are = "is" if len(results.failures) == 1 else "are"
+        notes.append(f"{failed} failed and {are} left out.")
     elif not results.manifest["complete"]:
         notes.append("Not all planned runs are here: the command was interrupted.")
     notes += [results.silence] if results.silence else []

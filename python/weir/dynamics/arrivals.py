@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from weir.base.grid import listed, number
+from weir.base.grid import counted, listed, number
 from weir.statistics.intervals import Estimate, mean_interval, rounded
 from weir.statistics.requests import Percentile, percentiles
 
@@ -170,7 +170,7 @@ def _of(found: Sequence[Fates], counts: Mapping[str, int]) -> str:
         came = {flow: sum(came.values()) for flow in counts}
     return listed(
         [
-            f"{counts[flow]} of {n} {'connection' if n == 1 else 'connections'} of {flow} "
+            f"{counts[flow]} of {counted(n, 'connection')} of {flow} "
             f"({number(100 * counts[flow] / n)} %)"
             for flow, n in came.items()
         ]

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from weir import _native
-from weir.base.grid import listed
+from weir.base.grid import counted, listed
 from weir.comparison.contrasts import Contrast, has_neighbour
 from weir.comparison.neighbour import neighbours, sentences
 from weir.comparison.tables import deadlocked, estimate_text
@@ -293,8 +293,7 @@ def deadlocks(results: Results) -> Iterator[str]:
         first, *others = cycle.split(", ")
         yield f"{case} {seed}, at {significant(end_s)} s: {' → '.join([first, *others, first])}."
     if found.height > _FEW:
-        more = found.height - _FEW
-        yield f"The links of the other {more} are in table summary, column deadlock."
+        yield "The links of all others are in table summary, column deadlock."
     yield (
         "The port of each of these links waits for the next to let it send, and all had paused for "
         "more than 10 ms at the time given. None could ever send again, so the run ended there."
@@ -358,7 +357,8 @@ def _about_flows(results: Results) -> Iterator[str]:
     if "kind" in results.events.columns:
         cut = results.events.filter(pl.col("kind") == "truncated")["run"].n_unique()
         if cut:
-            yield f"In {cut} runs there were more events than are kept: the table ends early."
+            runs = counted(cut, "run")
+            yield f"In {runs} there were more events than are kept: the table ends early."
 
 
 def _seconds(text: object) -> float | None:
