@@ -308,6 +308,8 @@ def _shortened(texts: Sequence[str]) -> str:
 
 def _about_length(results: Results) -> Iterator[str]:
     """Where little more than the start of connections was measured, by the runs' own times."""
+    if "rtt_ms_min" not in results.flows.columns or "sim_s" not in results.runs.columns:
+        return  # real transfers of other programs
     starts = [(case["label"], _warmup(case)) for case in results.cases if not _is_sized(case)]
     from_s = pl.DataFrame(starts, {"label": pl.String, "from_s": pl.Float64}, orient="row")
     paths = results.flows.group_by("run").agg((pl.col("rtt_ms_min").median() / 1e3).alias("rtt_s"))
