@@ -10,8 +10,11 @@ import pytest
 from typer.testing import CliRunner
 
 import weir
+from weir.base.grid import number
 from weir.cli.app import app
-from weir.dynamics.arrivals import CLASSES
+from weir.dynamics.arrivals import CLASSES, Fates, left_out
+from weir.plots import figures
+from weir.report import summary
 
 WEB = """
 [topology]
@@ -28,6 +31,30 @@ arrivals = 600
 [measure]
 duration = "60s"
 repeat = 2
+"""
+
+FABRIC = """
+[topology]
+kind = "leaf-spine"
+leaves = 2
+hosts = 2
+spines = 2
+rate = "1gbit"
+delay = "2us"
+queue = { kind = "ecn-step", threshold = "30p", limit = "500p" }
+[[flow]]
+name = "small"
+stack = "dctcp"
+min_rto = "1ms"
+workload = { kind = "flow-sizes", sizes = [[500, 0.2], [3000, 1]], load = "70%" }
+[[flow]]
+name = "large"
+stack = "dctcp"
+min_rto = "1ms"
+workload = { kind = "permutation", size = "20mb" }
+[measure]
+duration = "2ms"
+sample_interval = "0s"
 """
 
 
@@ -111,6 +138,90 @@ def test_connections_that_were_cut_off_are_reported(tmp_path: Path) -> None:
     results = weir.load(next((tmp_path / "out").glob("**/manifest.json")).parent)
     (done, *_) = results.completions(results.cases[0]["label"])
     assert 0 < done.unfinished == results.arrivals["fct_s"].null_count()
+
+
+@pytest.fixture(scope="module")
+def cut(tmp_path_factory: pytest.TempPathFactory) -> weir.Results:
+    """Two repeats of 2 ms in a fabric: of one flow some connections end, of the other none."""
+    folder = tmp_path_factory.mktemp("cut")
+    (folder / "cut.toml").write_text(FABRIC, encoding="utf-8")
+    return weir.run(folder / "cut.toml", repeat=2, out=folder, show_progress=False)
+
+
+def test_the_page_has_the_note_of_the_terminal_in_its_box_and_at_the_figure(
+    cut: weir.Results,
+) -> None:
+    rows = cut.arrivals.join(cut.flows.select("run", "flow", "name"), on=["run", "flow"])
+    small = rows.filter(pl.col("name") == "small")["fct_s"]
+    assert 0 < small.null_count() < len(small)
+    said = (
+        f"{small.null_count()} of {len(small)} connections of small "
+        f"({number(100 * small.null_count() / len(small))} %) and 8 of 8 connections of large "
+        "(100 %) were not done at the end of their run: they are left out of completion times and "
+        "slowdowns, and the times of the others are too good."
+    )
+    assert left_out(cut.fates()) == [said]
+    assert said in summary.cautions(cut)
+    assert said in cut._repr_html_()
+    (figure,) = (figure for figure in figures(cut) if figure.name == "slowdown-by-size")
+    assert said in figure.caption
+    assert "No panel shows large" in figure.caption
+
+
+def test_the_numbers_of_a_figure_are_those_of_its_runs(cut: weir.Results) -> None:
+    one, other = (cut.fates([run]) for run in cut.runs["run"])
+    for whole, first, second in zip(cut.fates(), one, other, strict=True):
+        assert whole.n == first.n + second.n
+        assert whole.unfinished == first.unfinished + second.unfinished
+    assert cut.fates([]) == []
+
+
+@pytest.mark.parametrize(
+    ("fates", "said"),
+    [
+        ([Fates("a", 9, 0, 0, None)], []),
+        (
+            [Fates("a", 1, 1, 0, None)],
+            [
+                "1 of 1 connection of a (100 %) was not done at the end of its run: it is left out "
+                "of completion times and slowdowns."
+            ],
+        ),
+        (
+            [Fates("a", 8, 0, 1, None), Fates("b", 8, 0, 3, 7)],
+            [
+                "1 of 8 connections of a (12.5 %) and 3 of 8 connections of b (37.5 %) failed and "
+                "are left out of completion times and slowdowns.",
+                "Of b, there are completion times and slowdowns of only the first 7 connections of "
+                "each run (measure.arrivals).",
+            ],
+        ),
+        (
+            [Fates(f"f{n}", 10, 1, 0, None) for n in range(7)],
+            [
+                "7 of 70 connections of 7 flows (10 %) were not done at the end of their run: they "
+                "are left out of completion times and slowdowns, and the times of the others are "
+                "too good."
+            ],
+        ),
+    ],
+)
+def test_what_is_left_out_is_said_by_flow(fates: list[Fates], said: list[str]) -> None:
+    assert left_out(fates) == said
+
+
+@pytest.mark.parametrize(("kept", "is_said"), [(5, True), (599, True), (600, False), (601, False)])
+def test_connections_beyond_the_rows_that_are_kept_are_said(
+    kept: int, is_said: bool, tmp_path: Path
+) -> None:
+    scenario = WEB.replace("repeat = 2", f"arrivals = {kept}")
+    (tmp_path / "web.toml").write_text(scenario, encoding="utf-8")
+    results = weir.run(tmp_path / "web.toml", out=tmp_path, show_progress=False)
+    (fates,) = results.fates()
+    assert (fates.n, fates.most) == (min(kept, 600), kept if is_said else None)
+    text = f"only the first {kept} connections of each run (measure.arrivals)"
+    assert (text in results._repr_html_()) == is_said
+    assert any(text in caution for caution in summary.cautions(results)) == is_said
 
 
 def test_scenarios_without_such_flows_have_no_such_table(tmp_path: Path) -> None:

@@ -18,10 +18,15 @@ from browser import Series, opened
 from made import compared
 
 import weir
+from weir import _native
 from weir.api import reports
 from weir.graphics import explore
+from weir.graphics.chart import Chart, inline
 from weir.graphics.explore import Explorer, ExplorerPanel, Line
+from weir.graphics.figure import Figure
 from weir.plots import figures
+from weir.report.html import render
+from weir.report.model import Provenance, Report, ReportSection
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +213,47 @@ def test_a_dashed_line_has_a_dashed_name(page: Any) -> None:
 
 
 _BACKGROUND = "e => getComputedStyle(e).backgroundImage"
+
+
+_KEEP_TEXTS = """() => {
+    window.texts = {};
+    const fill = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+        const place = this.textAlign === "center" ? "below" : "left";
+        if (/^[0-9.,]+$/.test(text)) (texts[place] ??= []).push(text);
+        return fill.apply(this, arguments);
+    };
+}"""
+"""Keeps the numbers that a page writes onto its canvases: those centred below an axis of time."""
+
+
+@pytest.mark.parametrize("duration", ["3ms", "70us", "20s"])
+def test_no_two_ticks_of_an_axis_have_the_same_label(
+    duration: str, chromium: Any, tmp_path: Path
+) -> None:
+    """An axis of time also after a zoom, and axes of values as small as a queue of nothing."""
+    at = _native.parse_quantity("time", duration)
+    t_s = pl.Series([at * n / 50 for n in range(51)])
+    small = Line("a", "#0072b2", t_s, pl.Series([n * 4e-5 for n in range(51)]))
+    explorer = Explorer([ExplorerPanel("a", "delay, ms", [small])], at, "g")
+    chart = Chart(inline(pl.DataFrame()))
+    figure = Figure("delay", "Delay", "", chart, pl.DataFrame(), explorer=lambda: explorer)
+    section = ReportSection("Figures", figures=[figure])
+    path = tmp_path / "page.html"
+    page_text = render(Report("Delay", "", [section], Provenance("", "", "")))
+    path.write_text(page_text, encoding="utf-8")
+    with opened(chromium, path) as page:
+        page.evaluate(_KEEP_TEXTS)
+        shown = Series(page, "delay")
+        for _ in range(6):
+            page.evaluate("for (const place in texts) delete texts[place]")
+            shown.root.get_by_title("Zoom in").click()
+            page.wait_for_timeout(100)
+            ticks = page.evaluate("texts").items()
+            assert len(ticks) == 2, "a line of time, and a column of values"
+            for place, labels in ticks:
+                assert len(labels) > 2, place
+                assert len(set(labels)) == len(labels), labels
 
 
 def test_points_of_a_sweep_can_be_chosen(pages: tuple[Any, Any]) -> None:

@@ -41,7 +41,7 @@ def test_a_failure_shows_both_packets(invoke: Invoke) -> None:
     assert lines[0].endswith("live packet field tcp_ack: expected: 2 vs actual: 1")
     assert lines[0].startswith(f"fail {file}:10: ")
     assert [line.partition(" packet: ")[0] for line in lines[1:3]] == ["script", "actual"]
-    assert lines[-1] == "1 scripts: 1 fail"
+    assert lines[-1] == "1 script: 1 fail"
 
 
 def test_a_stack_replaces_that_of_the_script(invoke: Invoke, tmp_path: Path) -> None:
@@ -68,7 +68,7 @@ def test_a_known_failure_that_passes_is_a_failure(invoke: Invoke) -> None:
     result = invoke("conform", file)
     assert (result.exit_code, result.stdout.splitlines()[0]) == (1, f"unexpected {file}: a reason")
     file.write_text("# skip: sim: another\n" + HANDSHAKE + write.format(2))
-    assert invoke("conform", file, "--quiet").stdout.splitlines() == ["1 scripts: 1 skip"]
+    assert invoke("conform", file, "--quiet").stdout.splitlines() == ["1 script: 1 skip"]
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from weir import load, report
 from weir.api import reports
 from weir.comparison import contrasts, verdicts
 from weir.comparison.tables import estimate_text
-from weir.report import Files
+from weir.report import Files, summary
 from weir.report.compose import compose
 from weir.report.model import ranges
 from weir.results import metrics
@@ -214,6 +214,55 @@ def test_one_repeat_is_distinguished_from_many(tmp_path: Path) -> None:
     assert "There is one repeat only" in page.text
     assert "mostly start-up" in page.text
     assert "differs from" not in page.text
+
+
+def test_one_run_that_failed_is_one(tmp_path: Path) -> None:
+    results = fail(compared(tmp_path, "reno"), "reno", 2, "it broke")
+    assert "1 run failed and is left out." in results._repr_html_()
+
+
+def test_the_length_counts_in_round_trips_that_were_measured(tmp_path: Path) -> None:
+    """A graph has no `rtt` of its own: its 300 ms are 20 round trips, or thousands."""
+    graph = """
+        [topology]
+        kind = "graph"
+        link = [{ from = "a", to = "b", rate = "5mbit", delay = "DELAY", queue = "50p" }]
+        [[flow]]
+        from = "a"
+        to = "b"
+        [measure]
+        duration = "300ms"
+    """
+    said = []
+    for delay in ("7ms", "2us"):
+        (tmp_path / "graph.toml").write_text(graph.replace("DELAY", delay), encoding="utf-8")
+        results = weir.run(tmp_path / "graph.toml", out=tmp_path, show_progress=False)
+        said.append([text for text in summary.cautions(results) if "start-up" in text])
+    ((slow,), fast) = said
+    assert re.match(r"Only 0\.3 s are measured, (19|20|21)(\.\d)? round-trip times: ", slow)
+    assert fast == []
+
+
+def test_a_run_that_ended_early_has_its_own_length(tmp_path: Path) -> None:
+    results = compared(tmp_path, "reno", duration="60s", repeat=1)
+    assert not [text for text in summary.cautions(results) if "start-up" in text]
+    ended = change(results, "runs", pl.lit(8.5).alias("sim_s"))
+    (said,) = (text for text in summary.cautions(ended) if "start-up" in text)
+    assert said.startswith("Only 2.5 s are measured, ")
+
+
+def test_only_the_cases_that_are_short_are_named(tmp_path: Path) -> None:
+    sweep = {"topology.rtt": ("2ms", "100ms")}
+    results = compared(tmp_path, "cubic", duration="3s", repeat=1, sweep=sweep)
+    (said,) = (text for text in summary.cautions(results) if "start-up" in text)
+    (long,) = (case["label"] for case in results.cases if "100ms" in case["label"])
+    assert f"s are measured in {long}, " in said
+
+
+def test_without_round_trips_nothing_is_said_of_the_length(tmp_path: Path) -> None:
+    results = compared(tmp_path, "reno", repeat=1)
+    unknown = change(results, "flows", pl.lit(None, pl.Float64).alias("rtt_ms_min"))
+    assert not [text for text in summary.cautions(unknown) if "start-up" in text]
 
 
 @pytest.mark.parametrize(("repeat", "is_warned"), [(4, True), (5, False)])

@@ -9,6 +9,7 @@ import { fabricOf } from "./ports";
 import type { Store } from "./store";
 import { theme } from "./theme";
 import { isBinned } from "./thin";
+import { labels } from "./ticks";
 
 export interface Chart {
   plot: uPlot;
@@ -184,7 +185,8 @@ export function baseOptions(width: number, unit: string, shared: Shared): uPlot.
   const colour = theme();
   const axis = { stroke: colour.soft, grid: { stroke: colour.grid, width: 1 }, ticks: { stroke: colour.grid } };
   const isShort = shared.duration() < SHORT_S;
-  const inMs = { label: "time in ms", values: (_: uPlot, at: number[]) => at.map((time) => String(Number((time * 1e3).toPrecision(6)))) };
+  const said = (factor: number): uPlot.Axis.Values => (_, ticks, _axis, _space, distance) => labels(ticks, distance, factor);
+  const time = isShort ? { label: "time in ms", values: said(1e3) } : { label: "time in s", values: said(1) };
   return {
     width: Math.max(200, width),
     height: HEIGHT,
@@ -195,8 +197,8 @@ export function baseOptions(width: number, unit: string, shared: Shared): uPlot.
         : { label: "t (s)", value: (_: uPlot, value: number | null) => value?.toFixed(3) ?? "–" },
     ],
     axes: [
-      { ...axis, size: 28, label: "time in s", labelSize: 16, ...(isShort && inMs) },
-      { ...axis, size: 60, label: unit, labelSize: 16 },
+      { ...axis, size: 28, labelSize: 16, ...time },
+      { ...axis, size: 60, label: unit, labelSize: 16, values: said(1) },
     ],
     legend: { live: true, markers: { width: 2, dash: markerDash } },
     cursor: {

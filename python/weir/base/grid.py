@@ -72,6 +72,15 @@ def cautioned(title: str, caution: str) -> str:
     return f"{title} [{caution}]" if caution else title
 
 
+def counted(number: int, what: str) -> str:
+    """`1 run`, `3 runs`; `what` may have words before its noun.
+
+    >>> counted(1, "more connection"), counted(0, "run")
+    ('1 more connection', '0 runs')
+    """
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def listed(words: Sequence[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     if len(words) < 2:

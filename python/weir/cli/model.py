@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weir.base.errors import InputError
-from weir.base.grid import Grid, number
+from weir.base.grid import Grid, counted, number
 from weir.base.options import OUTPUT, Option
 from weir.cli import options, output, screen, table
 from weir.cli.help import Verb
@@ -142,7 +142,9 @@ def comparison(check: Check) -> Grid:
             ]
         )
     stack = f"{flow.stack}{', assumed' if flow.is_assumed else ''}"
-    note = f"The measured flow ({stack}), simulated on the model with {check.runs} seeds."
+    note = (
+        f"The measured flow ({stack}), simulated on the model with {counted(check.runs, 'seed')}."
+    )
     headers = ["", "measured", "on the model", "difference"]
     return Grid("How well the model repeats the measurement", headers, rows, note=note)
 

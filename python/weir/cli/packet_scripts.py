@@ -12,7 +12,7 @@ from rich.console import Group
 from rich.text import Text
 
 from weir.base.errors import InputError
-from weir.base.grid import Grid
+from weir.base.grid import Grid, counted
 from weir.base.plain import plain_lines
 from weir.cli import output, screen
 from weir.conform.cases.scripts import WORLDS
@@ -105,7 +105,9 @@ def _counts(folder: str, results: Sequence[ScriptResult]) -> tuple[str, ...]:
 
 def _summary(results: Sequence[ScriptResult]) -> str:
     counts = Counter(result.verdict for result in results)
-    return f"{len(results)} scripts: " + ", ".join(f"{n} {name}" for name, n in counts.items())
+    return f"{counted(len(results), 'script')}: " + ", ".join(
+        f"{n} {name}" for name, n in counts.items()
+    )
 
 
 _REASONS = 3

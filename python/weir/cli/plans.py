@@ -14,7 +14,7 @@ from typing import Any, Unpack, cast
 import typer
 
 from weir.base.errors import InputError, RunError
-from weir.base.grid import Grid
+from weir.base.grid import Grid, counted
 from weir.base.options import chosen
 from weir.base.plain import plain
 from weir.cli import output, screen
@@ -139,7 +139,7 @@ def list_plan(command: str, plan: Plan, *, as_json: bool) -> None:
     cells = [
         (str(r.index), r.case.label, r.case.stack, str(r.repeat), str(r.seed)) for r in plan.runs
     ]
-    title = f"{plan.name}: {len(cells)} runs"
+    title = f"{plan.name}: {counted(len(cells), 'run')}"
     screen.show(Grid(title, ("run", "case", "stack", "repeat", "seed"), cells, names=3).rich())
 
 

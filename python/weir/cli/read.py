@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from weir.base.errors import InputError
-from weir.base.grid import Grid, number
+from weir.base.grid import Grid, counted, number
 from weir.base.options import OUTPUT, Option
 from weir.cli import options, output, screen
 from weir.cli.help import Verb
@@ -157,7 +157,7 @@ def _grid(found: Captures, most: int) -> Grid:
         "events of logs": counts["log_events"],
     }
     seen = [f"{count} {what}" for what, count in kinds.items() if count]
-    title = ", ".join([*seen, f"{found.connections.height} connections"])
+    title = ", ".join([*seen, counted(found.connections.height, "connection")])
     note = (
         "An arrow points from the end that sent more data. Retransmissions: fast, timeout, tail "
         "probe, and how many of all were spurious. Controller: the congestion controls that "

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Self
 
 from weir.base.errors import StoppedError
+from weir.base.grid import counted
 from weir.base.options import Option
 from weir.cli import options, output, screen, table
 from weir.cli import transfer as tables
@@ -141,7 +142,7 @@ class _Sessions:
         files = self._verdicts.total()
         missing = files - self._verdicts["kept"] - self._verdicts["already"]
         if missing:
-            of = tables.counted_files(files)
+            of = counted(files, "file")
             raise FailedError(f"{missing} of {of} did not arrive")
 
 
@@ -214,7 +215,7 @@ class _Printer:
         rows, omitted, failure = facts["rows"], facts["omitted"], facts["failure"]
         if rows:
             files = len(rows) + sum(omitted.values())
-            title = f"{tables.counted_files(files)} from {sender}"
+            title = f"{counted(files, 'file')} from {sender}"
             table = tables.table(title, rows, tables.not_shown(omitted))
             with self._bar.hidden():
                 screen.show(table.rich())

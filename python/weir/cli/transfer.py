@@ -157,11 +157,6 @@ def shortened(rows: Sequence[Row]) -> tuple[list[Row], str]:
     return ordered[:_MOST_IN_TABLE], not_shown(rest)
 
 
-def counted_files(number: int) -> str:
-    """`1 file`, `3 files`."""
-    return "1 file" if number == 1 else f"{number} files"
-
-
 def not_shown(verdicts: Mapping[str, int]) -> str:
     """Counts the files that a table leaves out, by result."""
     parts = [f"{number} {_VERDICTS[verdict]}" for verdict, number in verdicts.items() if number]

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 from rich.console import Group, RenderableType
 
-from weir.base.grid import Grid, cautioned, listed, number
+from weir.base.grid import Grid, cautioned, counted, listed, number
 from weir.comparison.contrasts import Contrast, caution, compared, contrasts
 from weir.comparison.verdicts import verdicts
-from weir.dynamics.arrivals import Completions, Spread
+from weir.dynamics.arrivals import Completions, Spread, left_out
 from weir.results import metrics
 from weir.scenario.labels import explained
 from weir.statistics.intervals import Estimate, mean_interval
@@ -165,13 +165,8 @@ def _completions_grid(
     ]
     names = [*naming.headers, *(["flow"] if by_flow else []), "size"]
     times = ["mean, ms", "P50, ms", "P99, ms", "slowdown", "its P50", "its P99"]
-    unfinished = sum(done.unfinished for _, done in came if done.sizes.name == "all")
     note = "Means over the repeats; percentiles of all connections of all repeats together."
-    if unfinished:
-        note += (
-            f" {unfinished} connections were not done at the end of their run: they are left out, "
-            "and the times of the others are too good."
-        )
+    note = " ".join([note, *left_out(results.fates())])
     title = cautioned("Completion times by size", results.caution)
     headers = [*names, "n", "not done", *times]
     return Grid(title, headers, rows, names=len(names), note=note)
@@ -251,7 +246,9 @@ def _notes(results: Results) -> str:
         where = "this scenario" if len(same) == hashes.height else few
         notes.append(f"Nothing in {where} is random: all repeats are the same run.")
     if results.failures:
-        notes.append(f"{len(results.failures)} runs failed and are left out.")
+        failed = counted(len(results.failures), "run")
+        are = "is" if len(results.failures) == 1 else "are"
+        notes.append(f"{failed} failed and {are} left out.")
     elif not results.manifest["complete"]:
         notes.append("Not all planned runs are here: the command was interrupted.")
     notes += [results.silence] if results.silence else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from weir.base.grid import counted
 from weir.cells.cells import digits
 from weir.conform.cases.bounds import FAIL, INCONCLUSIVE, NOT_APPLICABLE, PASS, REPORTED
 from weir.conform.outcome import KNOWN, UNEXPECTED, Row, is_good
@@ -74,7 +75,9 @@ def by_stack(rows: Sequence[Row]) -> list[str]:
 def markdown(rows: Sequence[Row], changes: Sequence[str] = ()) -> str:
     """A summary for a pull request: counts, changes, and the rows that are not as expected."""
     bad = [row for row in rows if not is_good(row)]
-    verdict = "All criteria hold, or fail as known." if not bad else f"{len(bad)} rows do not hold."
+    verdict = (
+        f"Rows that do not hold: {len(bad)}." if bad else "All criteria hold, or fail as known."
+    )
     lines = ["## weir conform", "", f"{verdict}", ""]
     lines += [f"- {text}" for text in (*by_stack(rows), *_strained(rows), *changes)]
     for title, own in (("Not as expected", bad), ("Known failures", _known(rows))):
@@ -88,7 +91,9 @@ def _strained(rows: Sequence[Row]) -> list[str]:
     bad = {(r["case"], r["stack"]): r["health"] for r in rows if r.get("health") not in _NO_WORD}
     if not bad:
         return []
-    return [f"The machine did not keep up in {len(bad)} cases: {next(iter(bad.values()))}."]
+    return [
+        f"The machine did not keep up in {counted(len(bad), 'case')}: {next(iter(bad.values()))}."
+    ]
 
 
 def _known(rows: Sequence[Row]) -> list[Row]:
@@ -101,4 +106,4 @@ def _markdown_table(rows: Sequence[Row]) -> list[str]:
         cells = (cell.replace("|", "\\|").replace("\n", " ") for cell in line(row))
         lines.append(f"| {' | '.join(cells)} |")
     left = len(rows) - _MOST_MARKDOWN
-    return [*lines, *([f"\n{left} more rows are in the JSON output."] if left > 0 else [])]
+    return [*lines, *([f"\nThe JSON output has {counted(left, 'more row')}."] if left > 0 else [])]

@@ -7,16 +7,18 @@ run cut off have neither, and they are counted: the times of the others are then
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
 
+from weir.base.grid import counted, listed, number
 from weir.statistics.intervals import Estimate, mean_interval, rounded
 from weir.statistics.requests import Percentile, percentiles
 
 PERCENTS = (50.0, 99.0)
+_FEW = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,102 @@ class Completions:
             **self.fct_ms.as_json("fct_ms"),
             **self.slowdown.as_json("slowdown"),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    """How many connections of one flow came, in all repeats, and how many of them have no time."""
+
+    flow: str
+    n: int
+    unfinished: int
+    failed: int
+    most: int | None
+    """Rows of a run at most, where later connections have none."""
+
+
+def fates(
+    flows: pl.DataFrame, arrivals: pl.LazyFrame, most: Mapping[int, int | None]
+) -> list[Fates]:
+    """What became of the connections of some runs, by flow, without any times.
+
+    `most` has those runs, each with the number of rows of a flow that its scenario allows.
+    """
+    limits = pl.DataFrame(
+        {"run": list(most), "most": list(most.values())},
+        {"run": pl.UInt32, "most": pl.Int64},
+    )
+    sums = (
+        arrivals.filter(pl.col("run").is_in(list(most)))
+        .group_by("run", "flow")
+        .agg(
+            pl.len().alias("n"),
+            pl.col("fct_s").null_count().alias("untimed"),
+            pl.col("failure").count().alias("failed"),
+            pl.col("delivered_bytes").sum().alias("of_rows"),
+        )
+        .collect()
+        .join(flows.select("run", "flow", "name", "delivered_bytes"), on=["run", "flow"])
+        .join(limits, on="run")
+    )
+    # A flow that delivered more than its rows had more connections than rows.
+    is_cut = (pl.col("n") >= pl.col("most")) & (pl.col("delivered_bytes") > pl.col("of_rows"))
+    by_name = (
+        sums.sort("run", "flow")
+        .group_by("name", maintain_order=True)
+        .agg(
+            pl.col("n", "untimed", "failed").sum(),
+            pl.col("most").filter(is_cut).max(),
+        )
+    )
+    return [
+        Fates(name, n, untimed - failed, failed, most)
+        for name, n, untimed, failed, most in by_name.iter_rows()
+    ]
+
+
+def left_out(found: Sequence[Fates]) -> list[str]:
+    """What to say of connections that are missing in completion times and slowdowns."""
+    said = []
+    cut = {each.flow: each.unfinished for each in found if each.unfinished}
+    if cut:
+        biased = any(each.n > each.unfinished + each.failed for each in found if each.unfinished)
+        one, many = ("was", "its", "it is"), ("were", "their", "they are")
+        were, their, they = one if sum(cut.values()) == 1 else many
+        times = ", and the times of the others are too good" if biased else ""
+        said.append(
+            f"{_of(found, cut)} {were} not done at the end of {their} run: {they} left out of "
+            f"completion times and slowdowns{times}."
+        )
+    if failed := {each.flow: each.failed for each in found if each.failed}:
+        are = "is" if sum(failed.values()) == 1 else "are"
+        said.append(
+            f"{_of(found, failed)} failed and {are} left out of completion times and slowdowns."
+        )
+    for most in sorted({each.most for each in found if each.most is not None}):
+        names = [each.flow for each in found if each.most == most]
+        which = listed(names) if len(names) <= _FEW else f"{len(names)} flows"
+        first = "the first connection" if most == 1 else f"the first {most} connections"
+        said.append(
+            f"Of {which}, there are completion times and slowdowns of only {first} of each run "
+            "(measure.arrivals)."
+        )
+    return said
+
+
+def _of(found: Sequence[Fates], counts: Mapping[str, int]) -> str:
+    """`3 of 40 connections of web (7.5 %)`, for each flow or, of many, for all together."""
+    came = {each.flow: each.n for each in found if each.flow in counts}
+    if len(came) > _FEW:
+        counts = {f"{len(came)} flows": sum(counts.values())}
+        came = {flow: sum(came.values()) for flow in counts}
+    return listed(
+        [
+            f"{counts[flow]} of {counted(n, 'connection')} of {flow} "
+            f"({number(100 * counts[flow] / n)} %)"
+            for flow, n in came.items()
+        ]
+    )
 
 
 def completions(

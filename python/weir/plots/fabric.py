@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from weir.base.grid import listed
+from weir.dynamics.arrivals import left_out
 from weir.dynamics.fabric import GROUPS, size_groups
 from weir.graphics import theme
 from weir.graphics.chart import Chart, Compound, Shown, below_each_other, channel, inline, layered
@@ -54,14 +56,21 @@ def slowdowns(results: Results, cases: Sequence[Case]) -> Figure | None:
     if not rows:
         return None
     data = pl.DataFrame(rows)
+    runs = tuple(run for case in shown for run in case.runs)
+    found = results.fates(runs)
+    drawn = {panel.rpartition(", ")[0] for panel in data["panel"].unique()}
+    missing = [each.flow for each in found if each.flow not in drawn]
+    no_panel = (
+        f"No panel shows {listed(missing)}: connections of fewer than {_FEWEST_GROUPS} sizes, or "
+        "too few with a time."
+    )
     caption = (
         f"Connections of all repeats by size, in {GROUPS} groups of equal numbers; each point is "
         "at the largest size of its group. Slowdown is the completion time over the shortest "
         "possible. Bars are 95 % intervals. A percentile needs five connections beyond it. "
-        "Connections that did not end are left out."
-    )
+        f"{' '.join([*left_out(found), *([no_panel] if missing else [])])}"
+    ).strip()
     axes = LineAxes("size of connection, kB", "slowdown", is_x_log=True, is_y_log=True)
-    runs = tuple(run for case in shown for run in case.runs)
     return lines(SLOWDOWNS, "Slowdown by size", caption, data, axes, runs)
 
 

@@ -234,7 +234,7 @@ def _warnings(counts: dict[str, int]) -> list[str]:
         "damaged_packets": "{} packets are marked as damaged, and are not analysed",
         "copies": "{} packets are copies of others, and count once",
         "clock_steps": "steps of the clock of the capture: {}; times continue where they were",
-        "evicted_connections": "{} connections were ended early: too many were open",
+        "evicted_connections": "connections that were ended early, because too many were open: {}",
         "dropped_connections": "{} small connections are not listed",
         "dropped_udp_flows": "{} small flows of UDP are not listed",
     }

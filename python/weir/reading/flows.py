@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from weir.base.grid import Grid, number
+from weir.base.grid import Grid, counted, number
 
 _HEADERS = (
     "client, server",
@@ -43,10 +43,11 @@ def flow_grid(flows: pl.DataFrame, most: int) -> Grid:
         "The client is the end that sent first. Bytes are those after the UDP header. QUIC shows "
         "no losses and no acknowledgements; ends that do not use its spin bit show no RTT." + more
     )
-    count = f"{flows.height} flow" if flows.height == 1 else f"{flows.height} flows"
     first, *others = _HEADERS
     headers = [first, *([] if is_one else ["interface"]), *others]
-    return Grid(f"{count} of UDP", headers, rows, names=len(headers) - 7, note=note)
+    return Grid(
+        f"{counted(flows.height, 'flow')} of UDP", headers, rows, names=len(headers) - 7, note=note
+    )
 
 
 def _spin(row: dict[str, float | None]) -> str:

@@ -11,7 +11,7 @@ import polars as pl
 
 from weir import _native
 from weir.base.disk import write_text
-from weir.base.grid import number
+from weir.base.grid import counted, number
 from weir.reading import (
     Captures,
     controller,
@@ -120,7 +120,8 @@ def _table(captures: Captures) -> ReportTable:
         "controller",
     ]
     left_out = captures.connections.height - len(rows)
-    note = f"{left_out} more connections are in connections.parquet." if left_out else ""
+    more = counted(left_out, "more connection")
+    note = f"Not shown: {more}, in connections.parquet." if left_out else ""
     return ReportTable("Connections", headers, rows, note=note)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from weir.base.grid import counted
 from weir.comparison.contrasts import (
     RELEVANT,
     Contrast,
@@ -321,6 +322,6 @@ def _runs_table(results: Results, shown: Sequence[Metric]) -> ReportTable:
         )
     headers = ["run", "case", "seed", "status", *(metric.heading for metric in shown), "trace hash"]
     left_out = results.runs.height - len(rows)
-    note = f"{left_out} more runs are in runs.parquet." if left_out else ""
+    note = f"Not shown: {counted(left_out, 'more run')}, in runs.parquet." if left_out else ""
     is_long = len(rows) > _SHOWN_RUNS
     return ReportTable("Runs", headers, rows, note=note, anchor="runs", is_folded=is_long)

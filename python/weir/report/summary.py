@@ -9,11 +9,12 @@ from typing import Any
 import polars as pl
 
 from weir import _native
-from weir.base.grid import listed
+from weir.base.grid import counted, listed
 from weir.comparison.contrasts import Contrast, has_neighbour
 from weir.comparison.neighbour import neighbours, sentences
 from weir.comparison.tables import deadlocked, estimate_text
 from weir.comparison.verdicts import SAID, verdicts
+from weir.dynamics.arrivals import left_out
 from weir.graphics.select import FABRICS, Case, shown_over_time
 from weir.graphics.theme import MINUS, short_key, significant
 from weir.plots.interactive import MOST_CASES
@@ -292,8 +293,7 @@ def deadlocks(results: Results) -> Iterator[str]:
         first, *others = cycle.split(", ")
         yield f"{case} {seed}, at {significant(end_s)} s: {' → '.join([first, *others, first])}."
     if found.height > _FEW:
-        more = found.height - _FEW
-        yield f"The links of the other {more} are in table summary, column deadlock."
+        yield "The links of all others are in table summary, column deadlock."
     yield (
         "The port of each of these links waits for the next to let it send, and all had paused for "
         "more than 10 ms at the time given. None could ever send again, so the run ended there."
@@ -307,26 +307,43 @@ def _shortened(texts: Sequence[str]) -> str:
 
 
 def _about_length(results: Results) -> Iterator[str]:
-    for case in results.cases[:1]:
-        measure = case["scenario"].get("measure", {})
-        rtt = case["scenario"].get("topology", {}).get("rtt")
-        seconds = _seconds(measure.get("duration"))
-        warmup = _seconds(measure.get("warmup")) or 0.0
-        path = None if case.get("world") == HOSTS else _seconds(rtt)
-        is_sized = any(
-            isinstance(flow.get("workload"), Mapping) and "size" in flow["workload"]
-            for flow in case["scenario"].get("flow", [])
-        )
-        if seconds and path and not is_sized and (seconds - warmup) / path < SHORT_IN_RTTS:
-            yield (
-                f"Only {significant(seconds - warmup)} s are measured, "
-                f"{significant((seconds - warmup) / path)} round-trip times: what is seen is "
-                "mostly start-up."
-            )
+    """Where little more than the start of connections was measured, by the runs' own times."""
+    if "rtt_ms_min" not in results.flows.columns or "sim_s" not in results.runs.columns:
+        return  # real transfers of other programs
+    starts = [(case["label"], _warmup(case)) for case in results.cases if not _is_sized(case)]
+    from_s = pl.DataFrame(starts, {"label": pl.String, "from_s": pl.Float64}, orient="row")
+    paths = results.flows.group_by("run").agg((pl.col("rtt_ms_min").median() / 1e3).alias("rtt_s"))
+    ok = results.runs.filter(pl.col("status") == "ok").join(from_s, on="label")
+    lengths = (
+        ok.join(paths.filter(pl.col("rtt_s") > 0), on="run")
+        .with_columns((pl.col("sim_s") - pl.col("from_s")).alias("s"))
+        .with_columns((pl.col("s") / pl.col("rtt_s")).alias("trips"))
+    )
+    short = lengths.filter(pl.col("s") > 0, pl.col("trips") < SHORT_IN_RTTS).sort("trips", "run")
+    if short.is_empty():
+        return
+    seconds, trips = short.select("s", "trips").row(0)
+    labels = short["label"].unique(maintain_order=True).to_list()
+    where = "" if len(labels) == len(results.cases) else f" in {_shortened(labels)}"
+    yield (
+        f"Only {significant(seconds)} s are measured{where}, {significant(trips)} round-trip "
+        "times: what is seen is mostly start-up."
+    )
+
+
+def _warmup(case: Mapping[str, Any]) -> float:
+    return _seconds(case["scenario"].get("measure", {}).get("warmup")) or 0.0
+
+
+def _is_sized(case: Mapping[str, Any]) -> bool:
+    """Whether a flow has something to transfer, whose whole transfer is then what is measured."""
+    workloads = [flow.get("workload") for flow in case["scenario"].get("flow", [])]
+    return any(isinstance(kind, Mapping) and "size" in kind for kind in workloads)
 
 
 def _about_flows(results: Results) -> Iterator[str]:
     flows = results.flows
+    yield from left_out(results.fates())
     if "completed" in flows.columns:
         unfinished = flows.filter(~pl.col("completed").fill_null(value=True))
         if unfinished.height:
@@ -342,7 +359,8 @@ def _about_flows(results: Results) -> Iterator[str]:
     if "kind" in results.events.columns:
         cut = results.events.filter(pl.col("kind") == "truncated")["run"].n_unique()
         if cut:
-            yield f"In {cut} runs there were more events than are kept: the table ends early."
+            runs = counted(cut, "run")
+            yield f"In {runs} there were more events than are kept: the table ends early."
 
 
 def _seconds(text: object) -> float | None:

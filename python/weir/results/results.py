@@ -15,7 +15,7 @@ from weir.base import disk
 from weir.base.errors import InputError, unknown
 from weir.base.extras import imported
 from weir.base.plain import plain
-from weir.dynamics.arrivals import Completions, completions
+from weir.dynamics.arrivals import Completions, Fates, completions, fates
 from weir.dynamics.criteria import COARSE_BIN_S, EPSILON, HOLD_S, RECLAIMED, SHORTEST_BIN_S, Rule
 from weir.results import manifest, metrics, parquet
 from weir.scenario.source import IN_WORDS, SIM, SPOKEN
@@ -163,6 +163,19 @@ class Results:
         """
         runs = list(self._runs(label).values())
         return completions(self.flows, self.scan("arrivals"), runs) if self._has_arrivals else []
+
+    def fates(self, runs: Collection[int] | None = None) -> list[Fates]:
+        """How many connections came and ended in these runs, or in all, by flow.
+
+        Empty where no flow makes connections.
+        """
+        most = {
+            run: case["scenario"].get("measure", {}).get("arrivals")
+            for case in self.cases
+            for run in self._runs(case["label"]).values()
+            if runs is None or run in runs
+        }
+        return fates(self.flows, self.scan("arrivals"), most) if self._has_arrivals else []
 
     @cached_property
     def events(self) -> pl.DataFrame:

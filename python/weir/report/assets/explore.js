@@ -3,9 +3,13 @@
 {
   const HEIGHT = 160;
   const LEFT = 66;
+  const RIGHT = 24; // for half of the last label of time
   const MOST_NAMES = 12;
   const MEANS = 240; // slices of a line of means in sight
   const MISSING = 0xffff;
+  const MOST_DIGITS = 12; // after the point, at an axis
+  const DIGIT = 7; // pixels
+  const INSTANT = 9; // digits after the point, at most
   const STEP = 1.25; // of the zoom, per notch of a wheel
   const CALM = 250; // ms after the page has scrolled, in which a wheel scrolls on
   const TYPICAL = "typical", ALL = "all";
@@ -81,6 +85,15 @@
     const exact = Math.min(digits, Math.max(0, 3 - Math.floor(Math.log10(Math.abs(value) || 1))));
     return value.toFixed(exact).replace("-", "−");
   };
+  /** What an axis says at its ticks: with all digits that their distance needs, so that no two are alike. */
+  const labels = (u, ticks, axis, space, distance) => {
+    const isWhole = (value) => Math.abs(value - Math.round(value)) < 1e-6 * value;
+    let digits = 0;
+    while (digits < MOST_DIGITS && !isWhole(distance * 10 ** digits)) digits++;
+    return ticks.map((tick) => (tick || 0).toLocaleString("en", { maximumFractionDigits: digits }).replace("-", "−"));
+  };
+  /** Pixels between two ticks of time: more where their labels have many digits. */
+  const apart = (u, axis, start, end) => 50 + DIGIT * Math.max(0, -Math.floor(Math.log10(end - start)) - 1);
   /** The value of a line at an instant: that of the nearest point, or of the last one of steps. */
   const valueAt = (line, at) => {
     const { shape } = line;
@@ -231,12 +244,12 @@
       width,
       height: HEIGHT + (isLast ? 16 : 0),
       legend: { show: false },
-      padding: [6, 10, 0, 0],
+      padding: [6, RIGHT, 0, 0],
       scales: { x: { time: false, auto: false }, y: { auto: false } },
       series: [{}, ...made.lines.filter(isDrawn).map(series)],
       axes: [
-        { stroke: css("--soft"), grid: { show: false }, ticks: { stroke: css("--line"), size: 4 }, size: 24, gap: 2, label: isLast ? "time, s" : undefined, labelSize: 16, labelGap: 0, font: "11px system-ui, Arial, sans-serif", labelFont: "12px system-ui, Arial, sans-serif" },
-        { stroke: css("--soft"), grid: { stroke: css("--grid"), width: 1 }, ticks: { show: false }, size: LEFT - 18, gap: 4, label: panel.y, labelSize: 18, labelGap: 0, space: 28, font: "11px system-ui, Arial, sans-serif", labelFont: "12px system-ui, Arial, sans-serif" },
+        { stroke: css("--soft"), grid: { show: false }, ticks: { stroke: css("--line"), size: 4 }, size: 24, gap: 2, values: labels, space: apart, label: isLast ? "time, s" : undefined, labelSize: 16, labelGap: 0, font: "11px system-ui, Arial, sans-serif", labelFont: "12px system-ui, Arial, sans-serif" },
+        { stroke: css("--soft"), grid: { stroke: css("--grid"), width: 1 }, ticks: { show: false }, values: labels, size: LEFT - 18, gap: 4, label: panel.y, labelSize: 18, labelGap: 0, space: 28, font: "11px system-ui, Arial, sans-serif", labelFont: "12px system-ui, Arial, sans-serif" },
       ],
       cursor: {
         y: false,
@@ -450,11 +463,11 @@
       });
     };
     figure.point = () => {
-      instant.textContent = group.at === null ? "" : `${number(group.at, 6)} s`;
+      instant.textContent = group.at === null ? "" : `${number(group.at, INSTANT)} s`;
       for (const panel of panels) panel.point();
     };
     figure.say = ({ names }) => {
-      spoken.textContent = `${number(group.at ?? group.range[0], 4)} s: ${names.map(([line, { textContent }]) => `${line.name} ${textContent}`).join(", ")}`;
+      spoken.textContent = `${number(group.at ?? group.range[0], INSTANT)} s: ${names.map(([line, { textContent }]) => `${line.name} ${textContent}`).join(", ")}`;
     };
     figure.see = () => {
       if (isSeen) return;

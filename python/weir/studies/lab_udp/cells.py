@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from weir.base.grid import counted
 from weir.results.results import Results
 from weir.scenario.source import SIM
 from weir.statistics.intervals import Estimate, mean_interval
@@ -108,7 +109,7 @@ class StudyCell:
             yield self.row.note
         serial = self.serial
         if serial.unfinished:
-            yield f"{serial.unfinished} runs did not come to an end."
+            yield f"{counted(serial.unfinished, 'run')} did not come to an end."
         if self.row.without_timers:
             yield f"{serial.quiet} of {len(serial.by_seed)} runs."
             return

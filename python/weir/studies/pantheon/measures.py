@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from weir.base.grid import counted
 from weir.cells.cells import Cells
 from weir.experiments.schemes import END_TO_END, KINDS, present
 from weir.results.results import Results
@@ -92,8 +93,7 @@ def overall(
 
 
 def _outcomes(results: Results, path: Path, flows: int, stack: str) -> Iterator[Outcome]:
-    count = "1 flow" if flows == 1 else f"{flows} flows"
-    label = f"path {path['number']}, {count}, {stack}"
+    label = f"path {path['number']}, {counted(flows, 'flow')}, {stack}"
     return (_outcome(path, flows, run) for run in _runs(results).get(label, []))
 
 
