@@ -108,7 +108,7 @@ fn check_workload(flow: &Flow, section: &str, scenario: &ScenarioFile) -> Checke
             let named = flow.to.as_ref().filter(|node| !node.is_any());
             let is_host = named.is_none_or(|node| topology.is_host(node));
             let others = hosts - u32::from(is_host);
-            let allowed = format!("there are {others} hosts besides the receiver");
+            let allowed = format!("at most {others}, the hosts besides the receiver");
             require(incast.senders <= others, key("workload.senders"), incast.senders, allowed)
         }
         Workload::AllReduce(all_reduce) => {
