@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from conftest import Invoke
 from typer.testing import CliRunner
 
 import weir
@@ -231,3 +232,33 @@ def test_scenarios_without_such_flows_have_no_such_table(tmp_path: Path) -> None
     ended = CliRunner().invoke(app, ["run", str(tmp_path / "one.toml"), "--json", "--out", out])
     assert ended.exit_code == 0, ended.stderr
     assert "arrivals" not in json.loads(ended.stdout)["rows"][0]
+
+
+@pytest.mark.parametrize(
+    ("keys", "late"), [((), 2), (("--set", "flow.0.stop=1ms", "--set", "measure.duration=4ms"), 2)]
+)
+def test_connections_of_a_list_that_did_not_begin_are_counted(
+    invoke: Invoke, tmp_path: Path, keys: tuple[str, ...], late: int
+) -> None:
+    scenario = tmp_path / "late.toml"
+    scenario.write_text(
+        """
+        [topology]
+        kind = "leaf-spine"
+        rate = "10gbit"
+        delay = "1us"
+        queue = "100p"
+        [[flow]]
+        name = "planned"
+        stack = "dctcp"
+        min_rto = "1ms"
+        [flow.workload]
+        kind = "connections"
+        list = ["h0 h4 0s 20kb", "h0 h5 3ms 20kb", "h1 h5 3ms 20kb"]
+        [measure]
+        duration = "2ms"
+        """
+    )
+    result = invoke("run", str(scenario), "-n", "2", "--out", str(tmp_path), *keys)
+    said = f"{2 * late} of the 6 listed for planned did not begin: the run or the flow had ended."
+    assert said in " ".join(result.stdout.split())

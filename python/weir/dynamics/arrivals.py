@@ -91,6 +91,8 @@ class Fates:
     failed: int
     most: int | None
     """Rows of a run at most, where later connections have none."""
+    late: int = 0
+    """Connections of a list that did not begin before the end of their run or flow."""
 
 
 def fates(
@@ -151,6 +153,10 @@ def left_out(found: Sequence[Fates]) -> list[str]:
         said.append(
             f"{_of(found, failed)} failed and {are} left out of completion times and slowdowns."
         )
+    if late := {each.flow: each.late for each in found if each.late}:
+        begun = {each.flow: each.n for each in found}
+        parts = [f"{n} of the {n + begun[flow]} listed for {flow}" for flow, n in late.items()]
+        said.append(f"{listed(parts)} did not begin: the run or the flow had ended.")
     for most in sorted({each.most for each in found if each.most is not None}):
         names = [each.flow for each in found if each.most == most]
         which = listed(names) if len(names) <= _FEW else f"{len(names)} flows"

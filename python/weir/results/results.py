@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -175,7 +177,26 @@ class Results:
             for run in self._runs(case["label"]).values()
             if runs is None or run in runs
         }
-        return fates(self.flows, self.scan("arrivals"), most) if self._has_arrivals else []
+        if not self._has_arrivals:
+            return []
+        found = fates(self.flows, self.scan("arrivals"), most)
+        planned = self._listed(most)
+        return [
+            replace(one, late=planned[one.flow] - one.n)
+            if one.most is None and planned[one.flow] > one.n
+            else one
+            for one in found
+        ]
+
+    def _listed(self, runs: Collection[int]) -> Counter[str]:
+        """How many connections the lists of scenarios have in these runs, by flow."""
+        planned: Counter[str] = Counter()
+        for case in self.cases:
+            count = sum(run in runs for run in self._runs(case["label"]).values())
+            for flow in case["scenario"]["flow"]:
+                if flow["workload"]["kind"] == "connections":
+                    planned[flow["name"]] += count * len(flow["workload"]["list"])
+        return planned
 
     @cached_property
     def events(self) -> pl.DataFrame:
