@@ -193,9 +193,12 @@ class Results:
         planned: Counter[str] = Counter()
         for case in self.cases:
             count = sum(run in runs for run in self._runs(case["label"]).values())
+            most = case["scenario"].get("measure", {}).get("arrivals", math.inf)
             for flow in case["scenario"]["flow"]:
-                if flow["workload"]["kind"] == "connections":
-                    planned[flow["name"]] += count * len(flow["workload"]["list"])
+                # Those without a row cannot be told from those that did not begin.
+                listed = flow["workload"].get("list", ())
+                if len(listed) <= most:
+                    planned[flow["name"]] += count * len(listed)
         return planned
 
     @cached_property
