@@ -195,7 +195,7 @@ class Results:
             count = sum(run in runs for run in self._runs(case["label"]).values())
             most = case["scenario"].get("measure", {}).get("arrivals", math.inf)
             for flow in case["scenario"]["flow"]:
-                # Those without a row cannot be told from those that did not begin.
+                # Without a row for each, which ones began is not known.
                 listed = flow["workload"].get("list", ())
                 if len(listed) <= most:
                     planned[flow["name"]] += count * len(listed)
